@@ -15,9 +15,9 @@ import (
 	"crier/tenancy/signin"
 )
 
-// openAccounts creates the Accounts and the OAuth server, and starts receiving revocations of keys
-// and tokens, which continues until closeAccounts is called. It also starts checking the identity
-// providers, without waiting for the result.
+// openAccounts creates the Accounts and the OAuth server. It also starts a goroutine that receives
+// key and token revocations and, in a process with the edge role, one that checks the identity
+// providers. closeAccounts stops both goroutines.
 func (a *App) openAccounts(ctx context.Context) error {
 	deps, err := a.accountDeps()
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"crier/tenancy/registration"
 )
 
-// adminCommand contains the operator's commands. They use the database directly, so no process has
-// to be running.
+// adminCommand contains the operator's commands. They access the database directly, so the service
+// need not be running.
 type adminCommand struct {
 	Create        adminCreate        `cmd:"" help:"Create an account with its own organization."`
 	ResetPassword adminResetPassword `cmd:"" help:"Set a new random password for a person and end all their sessions."`
@@ -36,7 +36,7 @@ type adminCommand struct {
 // adminTimeout limits how long one admin command may take.
 const adminTimeout = time.Minute
 
-// useAccounts opens the configured database and calls fn with an Accounts for it.
+// useAccounts opens the configured database and calls fn with an Accounts that uses the database.
 func (t *terminal) useAccounts(fn func(ctx context.Context, a *Accounts) error) error {
 	ctx, cancel := context.WithTimeout(t.ctx, adminTimeout)
 	defer cancel()
@@ -93,7 +93,7 @@ func (a storage) closeAdmin(ctx context.Context) error {
 	return a.closeOutbound(ctx)
 }
 
-// noWaker is a waker that does nothing. A running process finds the due posts in its next sweep.
+// noWaker is a waker that does nothing. A running service finds the due posts in its next sweep.
 type noWaker struct{}
 
 func (noWaker) Wake(context.Context, tenancy.OrgID, time.Time) {}
@@ -182,7 +182,7 @@ func (c adminGrant) Run(t *terminal) error {
 
 type adminOrganizations struct{}
 
-// listPage is how many organizations are read at a time.
+// listPage is the number of organizations read at a time.
 const listPage = 500
 
 func (adminOrganizations) Run(t *terminal) error {

@@ -36,7 +36,7 @@ import (
 	"crier/tenancy/signin"
 )
 
-// App is the whole service in one process. Call Start, Wait and Close once each, in this order.
+// App is the whole service in one process. Call Start, Wait and Close once each, in that order.
 // Start sets the fields as it starts the parts.
 type App struct {
 	// Accounts manages people, sessions and API keys.
@@ -54,7 +54,7 @@ type App struct {
 	group    *lifecycle.Group
 	registry *prometheus.Registry
 	health   *telemetry.Health
-	// loginTimeout equals the constant of the same name, except in tests.
+	// loginTimeout is set to the package constant of the same name. Tests can change it.
 	loginTimeout time.Duration
 
 	home     *cluster.Home
@@ -78,9 +78,8 @@ type App struct {
 	connectors *connector.Registry
 	access     *access.Refresher
 
-	// The actors and the worker depend on each other: the actors add due work to offers, and the
-	// worker takes the work from there. Both read this process's shards from owners, which member
-	// keeps up to date.
+	// The actors add due work to offers, and the worker takes work from offers. Both read this
+	// process's shards from owners, which member keeps up to date.
 	owners   *cluster.Owners
 	offers   *fairqueue.Offers
 	actors   *org.Client
@@ -185,8 +184,8 @@ func (a *App) Wait(ctx context.Context) error { return a.group.Wait(ctx) }
 
 // Close stops all parts in reverse order, within STOP_TIMEOUT. First it stops the edge and the
 // worker, which finish their requests and posts. Then it stops the services and connections that
-// they use. If a part cannot be stopped, Close still stops the others. It returns the errors of all
-// parts, joined.
+// the edge and the worker use. If a part cannot be stopped, Close still stops the others. It
+// returns the joined errors from all parts.
 //
 // A process that ends without Close loses nothing: other processes take over its shards once its
 // lease has expired.
@@ -204,8 +203,8 @@ func (a *App) Close() error {
 // other processes take them over once the lease has expired.
 const releaseTimeout = 2 * time.Second
 
-// drain releases the shards to other processes and makes the health check fail. It then keeps
-// serving for DRAIN_DELAY, so that load balancers have time to notice.
+// drain makes the health check fail and releases the shards to other processes. It then keeps
+// serving for DRAIN_DELAY, so that load balancers have time to react.
 func (a *App) drain(ctx context.Context) {
 	a.health.SetReady(false)
 	a.edge.Drain()
@@ -236,7 +235,7 @@ func (a *App) PrivateAddr() string {
 	return a.private.Addr()
 }
 
-// nodeName returns the name that identifies this process in timelines: the first characters of its
-// data folder's id. The machine's name is not used, because tenants can see timelines. Example:
+// nodeName returns the name that identifies this process in timelines: the first eight characters
+// of its data folder's id. Tenants can see timelines, so the machine's name is not used. Example:
 // 3f0c9a1e
 func (a *App) nodeName() string { return a.home.ID.String()[:8] }

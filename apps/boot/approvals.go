@@ -27,9 +27,9 @@ const (
 	reviewMailWorkers = 2
 )
 
-// openRequests creates the approval.Requests, which the post use cases need. It is separate from
-// openApprovals, because the approval use cases in turn need the post use cases. An approval
-// request ends if its post changes.
+// openRequests creates the approval.Requests, which the post use cases need so that a change to a
+// post ends its approval request. openApprovals is a separate step, because the approval use cases
+// need the post use cases.
 func (a *App) openRequests(d *db.DB) (*approval.Requests, error) {
 	deps := approval.RequestDeps{DB: d, Clock: clock.System{}, Notices: a.bell, Events: a.hooks}
 	if a.mailer != nil {

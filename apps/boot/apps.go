@@ -21,7 +21,8 @@ type Apps struct {
 	SandboxOAuth PlatformApp `env:", prefix=SANDBOX_OAUTH_"`
 }
 
-// PlatformApp is one application. If both fields are empty, there is no application.
+// PlatformApp holds one application's credentials. If both fields are empty, the application is not
+// configured.
 type PlatformApp struct {
 	ID     string      `env:"CLIENT_ID" doc:"Client id of this instance's application at the platform."`
 	Secret secret.Text `env:"CLIENT_SECRET" doc:"Client secret of this instance's application at the platform."`
@@ -32,11 +33,11 @@ func (a Apps) named() map[string]PlatformApp {
 	return map[string]PlatformApp{"sandbox-oauth": a.SandboxOAuth}
 }
 
-// prefixes maps each family to the prefix of its variables. Example: SANDBOX_OAUTH_
+// prefixes maps each family to its environment variable prefix. Example: SANDBOX_OAUTH_
 var prefixes = map[string]string{"sandbox-oauth": "SANDBOX_OAUTH_"}
 
-// Validate returns an env.Fault for each application that has only one of its two variables set.
-// The faults are joined.
+// Validate returns a joined error with an env.Fault for each application that has only one of its
+// two variables set.
 func (a Apps) Validate() error {
 	var faults env.Faults
 	for family, app := range a.named() {
@@ -68,7 +69,7 @@ func (a *App) openAccess(context.Context) error {
 	return nil
 }
 
-// refreshInterval is how often the service looks for channel access that will expire soon.
+// refreshInterval is how often the service looks for channel access that is about to expire.
 const refreshInterval = time.Minute
 
 // refreshJob returns the job that refreshes channel access before it expires.
@@ -81,7 +82,7 @@ func (a background) refreshJob() jobs.Job {
 	}
 }
 
-// checkFamilies returns an error if any connector's application has no environment variables.
+// checkFamilies returns an error if a connector's family has no environment variables in Apps.
 func (a *App) checkFamilies() error {
 	for _, c := range a.connectors.All() {
 		authorizer, ok := connector.AuthorizerOf(c)

@@ -42,7 +42,8 @@ type commands struct {
 	Licenses licensesCommand `cmd:"" help:"Print the licenses of everything in this binary, if ops/release built it."`
 }
 
-// terminal is what kong passes to each command's Run method.
+// terminal holds the context, environment and streams of a command. kong passes it to the command's
+// Run method.
 type terminal struct {
 	ctx      context.Context
 	lookup   env.Lookup
@@ -50,7 +51,7 @@ type terminal struct {
 	out, err io.Writer
 }
 
-// Main runs one command line and returns the exit code. The command runs until it is done or ctx
+// Main runs the command in args and returns its exit code. The command runs until it is done or ctx
 // ends. Main writes errors to errs.
 func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
 	var c commands

@@ -94,7 +94,7 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// withDerived returns the configuration with the derived settings filled in. A derived setting is
+// withDerived returns the configuration with its derived settings filled in. A derived setting is
 // copied or computed from another package's settings.
 func (c Config) withDerived() Config {
 	c.Posts.BaseURL, c.Channels.BaseURL, c.Media.BaseURL, c.Sender.BaseURL = c.Edge.Base(), c.Edge.Base(), c.Edge.Base(), c.Edge.Base()
@@ -106,7 +106,7 @@ func (c Config) withDerived() Config {
 	return c
 }
 
-// warn logs settings that are valid but probably mistakes.
+// warn logs a warning for each setting that is valid but probably a mistake.
 func (c Config) warn(log *slog.Logger) {
 	warnings := c.Edge.Warnings()
 	host, _, err := net.SplitHostPort(c.Telemetry.Listen)

@@ -35,14 +35,15 @@ func printVariables(out io.Writer) {
 	}
 }
 
-// section is a section of the configuration page.
+// section is a group of variables with a heading and an introduction in Markdown.
 type section struct {
 	title string
 	intro string
 	names []string
 }
 
-// sections groups the variables for the configuration page. Each variable is in one section.
+// sections groups the variables for the configuration page. Each variable is in exactly one
+// section.
 var sections = []section{
 	{
 		title: "Essentials", intro: "See [Install](install.md) and [Network](network.md).",

@@ -38,8 +38,8 @@ func devDatabase(ctx context.Context, lookup env.Lookup, home string, log *slog.
 	d.url, d.server = server.URL("crier"), server
 	go func() {
 		defer close(d.lost)
-		// The service needs its database even after ctx has ended, until the service itself has
-		// stopped. Therefore, only stop makes Keep return.
+		// The service needs its database until the service has stopped, which is after ctx has
+		// ended. Therefore, only stop makes Keep return.
 		if err := server.Keep(context.WithoutCancel(ctx)); err != nil {
 			d.lost <- err
 		}

@@ -10,10 +10,12 @@ import (
 
 const (
 	leastDescriptors = 1024
-	// ownDescriptors is reserved for databases, files, logs, and connections to other processes.
+	// ownDescriptors is the number of file descriptors reserved for databases, files, logs, and
+	// connections to other processes.
 	ownDescriptors = 512
-	// perConnection counts the connection itself, plus one descriptor, such as a file or a
-	// connection to a platform, that is opened by its request or by a post being sent.
+	// perConnection is the number of file descriptors reserved for each client connection. One is
+	// for the connection itself. The other is for a file or a platform connection that a request
+	// opens, or that the worker opens to send a post.
 	perConnection = 2
 	// leastConns is the lowest connection limit that fitConnections sets. Only `dev` can get this
 	// low, because `serve` requires leastDescriptors.
@@ -41,9 +43,9 @@ func checkDescriptors(limit uint64) error {
 		limit, leastDescriptors))
 }
 
-// fitConnections lowers MAX_CONNECTIONS, if necessary, to what the file descriptor limit allows,
-// and logs a warning. Otherwise, clients could use up all descriptors, and nothing could be
-// published.
+// fitConnections lowers MAX_CONNECTIONS and logs a warning if the file descriptor limit does not
+// allow that many connections. Without this, clients could use up all descriptors, and nothing
+// could be published.
 func (c *Config) fitConnections(limit uint64, log *slog.Logger) {
 	most := leastConns
 	if limit > ownDescriptors {

@@ -45,8 +45,8 @@ type demo struct {
 	SandboxURL     string            `json:"sandboxUrl"`
 }
 
-// The credentials of the application that `dev` registers with its sandbox. They need not be
-// secret, because the sandbox listens only on loopback.
+// These are the credentials of the application that `dev` registers with its sandbox. They need not
+// be secret, because the sandbox listens only on loopback.
 const (
 	devAppID     = "crier-dev"
 	devAppSecret = "crier-dev-sandbox"
@@ -130,8 +130,8 @@ func (a showcase) showDemo(ctx context.Context, t *terminal, home, sandboxURL st
 	return d.print(t, home)
 }
 
-// devHome reads CRIER_HOME before the other variables, because the defaults of the other variables
-// depend on the folder's content.
+// devHome reads CRIER_HOME before the other variables, because their defaults depend on the
+// folder's content.
 func devHome(lookup env.Lookup) (string, error) {
 	var cfg struct {
 		Home string `env:"CRIER_HOME, default=.crier"`
@@ -160,8 +160,8 @@ func devLogLevel(lookup env.Lookup) slog.Level {
 	return l
 }
 
-// loadOrCreateKey returns the encryption key stored in a file. If the file is missing or empty,
-// loadOrCreateKey writes a new random key to it.
+// loadOrCreateKey returns the encryption key stored in the file at path. If the file is missing or
+// empty, loadOrCreateKey writes a new random key to it.
 func loadOrCreateKey(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -187,8 +187,8 @@ type runningSandbox struct {
 	close func() error // stops the sandbox and waits for it to end
 }
 
-// devSandbox starts the simulated platform. It uses the same port as in earlier runs, because
-// stored channels contain the platform's address.
+// devSandbox starts the simulated platform. It uses the port from earlier runs, because stored
+// channels contain the platform's address.
 func devSandbox(ctx context.Context, home, address string, log *slog.Logger) (runningSandbox, error) {
 	portFile := filepath.Join(home, "sandbox.port")
 	port := "0"
@@ -217,8 +217,8 @@ func devSandbox(ctx context.Context, home, address string, log *slog.Logger) (ru
 	if err != nil {
 		return runningSandbox{}, errors.Join(err, platform.Close(), ln.Close())
 	}
-	// The platform must run until the service has stopped, so that posts that are being sent can
-	// finish.
+	// The platform must run until the service has stopped, so that the service can finish sending
+	// posts.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() { ended <- platform.Serve(serving, ln) }()
@@ -301,8 +301,8 @@ func (a showcase) demo(ctx context.Context, home, sandboxURL string) (demo, erro
 	return d, d.save(path)
 }
 
-// loadDemo returns the content of an earlier run's dev.json. ok is false if the file cannot be read
-// or contains no channel, or if its API key does not belong to the organization in the file.
+// loadDemo reads the dev.json from an earlier run. ok is false if the file cannot be read or
+// contains no channel, or if its API key does not belong to the organization in the file.
 func (a showcase) loadDemo(ctx context.Context, path string) (d demo, ok bool) {
 	raw, err := os.ReadFile(path)
 	if err != nil || json.Unmarshal(raw, &d) != nil {
@@ -315,9 +315,9 @@ func (a showcase) loadDemo(ctx context.Context, path string) (d demo, ok bool) {
 	return d, p.Org.String() == d.OrganizationID && d.ChannelID != ""
 }
 
-// demoChannel connects a sandbox channel and returns its id. The sandbox keeps its accounts, and
-// rejects an existing account's name if the password differs. The sandbox account's name therefore
-// ends with part of the organization's id.
+// demoChannel connects a sandbox channel and returns its id. The sandbox keeps accounts between
+// runs, and rejects the name of an existing account if the password differs. Therefore, the new
+// account's name ends with part of the organization's id.
 func (a showcase) demoChannel(ctx context.Context, owner tenancy.Principal, service, grade string) (string, error) {
 	state, err := a.Channels.Begin(ctx, owner, publishing.BeginConnect{Connector: "sandbox"})
 	if err != nil {
@@ -369,7 +369,7 @@ curl -s %[7]s '%[1]s/public/v1/posts?page=0'; echo
 Ctrl-C stops everything.
 `
 
-// print prints demoText and creates the picture that its commands upload.
+// print prints demoText and creates the picture that the printed commands upload.
 func (d demo) print(t *terminal, home string) error {
 	picture := filepath.Join(home, "hello.png")
 	if err := drawHello(picture); err != nil {

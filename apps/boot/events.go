@@ -13,12 +13,12 @@ import (
 	"crier/tenancy"
 )
 
-// webhookAttempts is the maximum number of attempts per task. An attempt fails only because of a
-// database error. If all attempts fail, the deliverer's loop adds a new task a few minutes later.
+// webhookAttempts is the maximum number of attempts per task. Only a database error makes an
+// attempt fail. If all attempts fail, the deliverer's loop adds a new task a few minutes later.
 const webhookAttempts = 2
 
-// openWebhooks creates the deliverer, which sends events to webhooks. startWebhooks starts its
-// loop.
+// openWebhooks creates the deliverer, which sends events to webhooks. startWebhooks starts the
+// deliverer's loop.
 func (a *App) openWebhooks(context.Context) error {
 	queue, err := jobs.NewQueue()
 	if err != nil {
@@ -36,7 +36,8 @@ func (a *App) startWebhooks(ctx context.Context) error {
 	return nil
 }
 
-// webhookHandler returns the handler for a kind of task. Each task sends to one endpoint.
+// webhookHandler returns the handler for tasks of the given kind. Each task sends deliveries to one
+// endpoint.
 func (a background) webhookHandler(kind string) jobs.Handler {
 	return jobs.Handler{
 		Kind: kind, Workers: webhook.Workers, Timeout: webhook.TaskTimeout, Attempts: webhookAttempts,
@@ -46,8 +47,8 @@ func (a background) webhookHandler(kind string) jobs.Handler {
 	}
 }
 
-// openNotifier creates the notifier, which counts incidents and queues emails about them. The
-// notifier's loop is started by startNotifier.
+// openNotifier creates the notifier, which counts incidents and queues emails about them.
+// startNotifier starts the notifier's loop.
 func (a *App) openNotifier(context.Context) error {
 	a.notifier = notification.New(notification.Deps{
 		DB: a.publishingDB(), Connectors: a.connectors, Mailer: a.Accounts, Clock: clock.System{}, Log: a.log,

@@ -11,12 +11,12 @@ import (
 	"crier/platform/telemetry"
 )
 
-// checkTimeout is the time limit for a single health check. Requests do not wait for the check;
-// they get the result of the most recent one.
+// checkTimeout is the time limit for a single health check. Requests do not wait for a check; they
+// get the most recent result.
 const checkTimeout = 5 * time.Second
 
-// checkPostgres acquires a connection. The pool pings a connection that has been idle for more than
-// a second.
+// checkPostgres acquires a connection from the pool. If the connection has been idle for more than
+// a second, the pool pings it first.
 func (a storage) checkPostgres(ctx context.Context) error {
 	conn, err := a.healthDB.Pool(pg.Clock).Acquire(ctx)
 	if err != nil {

@@ -147,8 +147,8 @@ const (
 	taskTimeout = time.Minute
 	// taskAttempts allows retries for four days.
 	taskAttempts = 18
-	// mailAttempts allows retries for about a day. An email that arrives later would confuse its
-	// recipient more than it would help.
+	// mailAttempts allows retries for about a day. An email that arrives even later would do more
+	// harm than good.
 	mailAttempts = 99
 	// mailMaxWait is shorter than the lifetime of a password reset link, because the person who
 	// requested the link is waiting for it.

@@ -28,7 +28,8 @@ func (licensesCommand) Run(t *terminal) error {
 	return err
 }
 
-// printModules prints the modules of a binary without NOTICE, and how to get their licenses.
+// printModules is used if the binary was built without NOTICE. It lists the binary's modules and
+// explains how to get their licenses.
 func (t *terminal) printModules() {
 	fmt.Fprintln(t.out, "Crier is licensed under the Apache License 2.0.\n\n"+
 		"This binary was built without the texts of the other licenses, so do not pass it on. In the source code\n"+

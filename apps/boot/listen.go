@@ -25,8 +25,8 @@ func listen(ctx context.Context, addr, hostSetting, portSetting string) (net.Lis
 	return ln, nil
 }
 
-// network returns tcp4 for an IPv4 address and tcp otherwise. Given tcp and 0.0.0.0, package net
-// would also listen on all IPv6 addresses.
+// network returns tcp4 for an IPv4 address and tcp otherwise. With tcp and the address 0.0.0.0,
+// package net would also listen on all IPv6 addresses.
 func network(addr string) string {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil || !at.Addr().Is4() {

@@ -49,7 +49,7 @@ func (a figures) serveQueue(w http.ResponseWriter, r *http.Request) {
 }
 
 // queue implements monitor.Queue. It reads statistics across all organizations over a separate
-// connection, so that such requests take no connections from the scheduler.
+// connection, so that these reads do not use the scheduler's connections.
 type queue struct {
 	*scheduler.Queue
 	stats *scheduler.Queue
@@ -60,7 +60,7 @@ func (q queue) QueueStats(ctx context.Context, name string) (publishing.QueueSta
 }
 
 // registerMetrics registers the metrics of packages that do not use Prometheus themselves. The
-// worker and the edge register their own metrics, and registerJob registers those of the jobs.
+// worker and the edge register their own metrics, and registerJob registers the jobs' metrics.
 func (a figures) registerMetrics(context.Context) error {
 	for _, c := range a.counters() {
 		opts := prometheus.CounterOpts{Name: c.name, Help: c.help}

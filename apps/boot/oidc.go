@@ -16,7 +16,7 @@ import (
 	"crier/tenancy/signin"
 )
 
-// OAuth is the OAuth server, through which people let agents act for them.
+// OAuth is the OAuth server. It lets users authorize agents to act on their behalf.
 type OAuth struct {
 	Clients *client.Clients
 	Grants  *grant.Grants
@@ -28,7 +28,7 @@ type OAuth struct {
 type OAuthDeps struct {
 	Accounts *Accounts
 	Clock    clock.Clock
-	// Fetch fetches the metadata documents of clients; see outbound.Client.Transport.
+	// Fetch fetches clients' metadata documents; see outbound.Client.Transport.
 	Fetch       http.RoundTripper
 	Catalog     grant.Catalog
 	Revocations credential.Revocations
@@ -46,7 +46,8 @@ func NewOAuth(cfg grant.Config, d OAuthDeps) *OAuth {
 	return o
 }
 
-// ports returns the edge ports that the OAuth server and its neighbors implement.
+// ports returns the OAuth server's ports for the edge, with the prover from accounts and a list of
+// the identity providers.
 func (o *OAuth) ports(accounts *Accounts, providers *signin.Providers) oauth.Ports {
 	out := oauth.Ports{
 		Clients: o.Clients, Grants: o.Grants, Apps: o.Clients, Devices: o.Grants, Tokens: o.Server, Prover: accounts.proofs,

@@ -49,8 +49,8 @@ func readPlans(file string) (billing.Catalogue, error) {
 	return billing.Parse(raw)
 }
 
-// withoutPath returns the cause of a file error without the path. The path is the value of a
-// variable, and a message about a variable must not contain the variable's value.
+// withoutPath returns the cause of a file error. It omits the path, which is a variable's value,
+// because messages about a variable must not contain its value.
 func withoutPath(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {

@@ -49,11 +49,12 @@ func closing(db **pg.DB) func(context.Context) error {
 	}
 }
 
-// databaseWait is how long a part waits at startup for a database that is not ready yet.
+// databaseWait is how long a part waits at startup for a database that is not ready.
 const databaseWait = 30 * time.Second
 
-// patient returns a function that retries start for up to databaseWait while the database is still
-// starting or is too busy to respond. A failed attempt must leave nothing behind.
+// patient returns a function that calls start and retries it while the database is starting or is
+// too busy to respond. The retries end after databaseWait. A failed attempt must leave nothing
+// behind.
 func (a *App) patient(start func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		waited, cancel := context.WithTimeout(ctx, databaseWait)

@@ -41,8 +41,8 @@ type useCases struct {
 	purger *purge.Purger
 }
 
-// publishingDB returns the database for work that was not requested by a person. Writes to it do
-// not wake any actor.
+// publishingDB returns the database for work that no user requested. Writes to it do not wake any
+// actor.
 func (a *App) publishingDB() *db.DB {
 	d := &db.DB{DB: a.db, Node: a.nodeName()}
 	if a.Accounts != nil { // parts created before Accounts write no audit log
@@ -102,7 +102,8 @@ func (u *useCases) ports() edge.Deps {
 	}
 }
 
-// Aliases under which the channel types can be embedded without hiding each other's methods.
+// These aliases give the embedded channel types unexported field names, which cannot hide the
+// types' methods.
 type (
 	connections  = channel.Channels
 	applications = channel.Apps
@@ -119,8 +120,8 @@ type channels struct {
 // mailTimeout limits how long queuing an email about a completed change may take.
 const mailTimeout = 5 * time.Second
 
-// mailDisowned queues emails about a channel that was disconnected by the person who had granted
-// access to it. The channel is already disconnected, so an error is only logged.
+// mailDisowned queues emails about a channel disconnected by the person who had granted access to
+// it. It only logs errors, because the channel is already disconnected.
 func (a *App) mailDisowned(ctx context.Context, d publishing.Disowned) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mailTimeout)
 	defer cancel()

@@ -78,7 +78,7 @@ func (a *App) openConnectors(context.Context) (err error) {
 
 // openActors creates this process's actor host. No shard has an owner until the process has joined
 // the cluster, so no actor runs before then. The exception is a process that other processes cannot
-// reach, which runs actors for all shards from the start.
+// reach: it runs actors for all shards from the start.
 func (a *App) openActors(context.Context) (err error) {
 	a.actors, err = org.New(a.cfg.Actors, a.cfg.Cluster, org.Deps{
 		Offers: a.offers, Place: a.owners.Place, Clock: clock.System{}, Log: a.log,
@@ -86,8 +86,8 @@ func (a *App) openActors(context.Context) (err error) {
 	return err
 }
 
-// openSender creates the sender, which publishes posts, and the picture maker for posts. It does
-// not start either one.
+// openSender creates the sender, which publishes posts, and the picture maker for posts. It starts
+// neither of them.
 func (a *App) openSender(context.Context) error {
 	a.pictures = pictures.New(pictures.Deps{
 		DB: a.publishingDB(), Blobs: a.blobs, Log: a.log, Shards: func() []int16 { return a.owners.Lease().Shards },
@@ -101,7 +101,7 @@ func (a *App) openSender(context.Context) error {
 	return nil
 }
 
-// openWorker creates the worker, which takes the actors' offers. startWorker starts it.
+// openWorker creates the worker, which takes work from offers. startWorker starts the worker.
 func (a *App) openWorker(context.Context) error {
 	a.worker = worker.New(a.cfg.Worker, worker.Deps{
 		Claimer: a.sender, Publisher: a.sender, Maintainer: a.sender, Actors: a.actors, Offers: a.offers,
@@ -164,7 +164,8 @@ func (a *App) startWorker(ctx context.Context) error {
 	return nil
 }
 
-// listenAndServe returns once the port is open. If the edge fails later, Wait returns the error.
+// listenAndServe returns once the port is open. If the edge fails later, Wait returns the edge's
+// error.
 func (a *App) listenAndServe(ctx context.Context) (err error) {
 	a.listener, err = listen(ctx, a.cfg.Edge.Address(), "HOST", "PORT")
 	if err != nil {

@@ -46,10 +46,10 @@ type AccountsDeps struct {
 	Clock clock.Clock
 	// Keyring seals second-factor secrets.
 	Keyring *secret.Keyring
-	// Revocations is nil in a process that does not call Accounts.Listen. Such a process caches a
-	// known API key for only five seconds.
+	// Revocations is nil in a process that does not call Accounts.Listen. Without Revocations, a
+	// process caches a known API key for only five seconds.
 	Revocations credential.Revocations
-	// Mail is nil on an instance that sends no email. On such an instance, accounts are active
+	// Mail is nil on an instance that sends no email. Accounts on that instance are active
 	// immediately, and no email address counts as verified.
 	Mail tenancymail.Mailer
 	// Providers is nil on an instance without identity providers.
@@ -69,7 +69,8 @@ type Publishing interface {
 	member.Publishing
 }
 
-// Aliases under which the tenancy types can be embedded without hiding each other's methods.
+// These aliases give the embedded tenancy types unexported field names, which cannot hide the
+// types' methods.
 type (
 	registrations = registration.Registrations
 	logins        = login.Logins
@@ -161,10 +162,10 @@ func NewAccounts(cfg AccountsConfig, d AccountsDeps) (*Accounts, error) {
 	return a, nil
 }
 
-// Hashed returns how many passwords this process has hashed or compared.
+// Hashed returns the number of passwords this process has hashed or compared.
 func (a *Accounts) Hashed() int64 { return a.proofs.Hashed() }
 
-// Listen receives revocations until ctx ends, and applies them to the API key cache and to the
+// Listen receives revocations until ctx ends. It applies them to the API key cache and to the
 // caches in others; see credential.Listen.
 func (a *Accounts) Listen(ctx context.Context, l *credential.Listening, others ...credential.Revocable) {
 	credential.Listen(ctx, a.DB, a.log, l, append(credential.Caches{a.keys.Cached()}, others...))

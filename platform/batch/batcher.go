@@ -21,8 +21,8 @@ type Rules[T any] struct {
 	// Gather is the minimum time a call waits for more items. A full call does not wait. The wait
 	// lets several items share even the first call after an idle period.
 	Gather time.Duration
-	// Timeout limits the context of each call to Do. The pause between slow items is a multiple of
-	// Timeout; see slowPause.
+	// Timeout is the time after which the context of a call to Do ends. The pause between slow
+	// items is a multiple of Timeout; see slowPause.
 	Timeout time.Duration
 	// Stop is closed by the caller to end retries. Refused, locked and slow items that are waiting
 	// are then retried once more, immediately. Stop may be nil.
@@ -36,25 +36,26 @@ type Rules[T any] struct {
 	// to become free.
 	Refused, Locked func(err error) bool
 	// ItemFailed is called with each item that is refused, locked or slow. It returns how long to
-	// wait before the item is retried, or 0 if ItemFailed has dealt with the item and it must not
-	// be retried. If Do returned the item as locked, err is ErrLocked.
+	// wait before the item is retried. If it returns 0, it has dealt with the item, and the item is
+	// not retried. If Do returned the item as locked, err is ErrLocked.
 	//
-	// An item is slow if calls with only that item timed out slowTries times in a row. If
+	// An item is slow if calls with only that item have timed out slowTries times in a row. If
 	// CallFailed is nil, no item counts as slow.
 	ItemFailed func(item T, err error) time.Duration
-	// CallFailed is called after every other error, with the number of items that are waiting
-	// because of the error. It returns how long to wait before these items are retried. If
-	// CallFailed is nil, they are not retried, because the failed call may have processed them.
+	// CallFailed is called after every other error, with the number of items affected. It returns
+	// how long to wait before these items are retried. If CallFailed is nil, they are not retried,
+	// because the failed call may have processed them.
 	CallFailed func(items, try int, err error) time.Duration
-	// GiveUp is called with each item that is not retried because of Stop or Close, because
-	// MaxWaiting items are already waiting for a retry, or because CallFailed is nil.
+	// GiveUp is called with each item that the Batcher will not retry. The reason is Stop or Close,
+	// a nil CallFailed, or that MaxWaiting items are already waiting for a retry.
 	GiveUp func(item T, err error)
 
 	// Pick splits items into those that may share the next call and the rest. If Pick is nil, all
 	// items may share a call.
 	Pick func(items []T) (now, rest []T)
 	// Begin is called before each part of a batch is processed, and End after the last part. A
-	// batch has several parts if Pick or a failed call splits it. Begin and End may be nil.
+	// batch is processed in several parts if Pick or a failed call splits it. Begin and End may be
+	// nil.
 	Begin, End func()
 }
 
@@ -70,17 +71,17 @@ const maxLockedCalls = 32
 const slowTries = 2
 
 // slowPause is how long the Batcher waits after a slow item times out before it tries the next slow
-// item, as a multiple of Timeout. Slow items therefore take at most a tenth of the time, however
-// many there are.
+// item, as a multiple of Timeout. Slow items therefore take at most a tenth of the Batcher's time,
+// regardless of their number.
 const slowPause = 9
 
 // maxRetryFactor limits the number of items waiting for a retry, as a multiple of MaxWaiting. At
 // the limit, the Batcher stops accepting new items.
 const maxRetryFactor = 16
 
-// Batcher processes items that are added by many goroutines, with several items per call. A refused
-// or locked item does not delay other items; see Isolate. A slow item delays other items only until
-// it is recognized as slow. From then on, slow items take at most a tenth of the time.
+// Batcher processes items that many goroutines add, with several items per call. A refused or
+// locked item does not delay other items; see Isolate. A slow item delays other items only until it
+// is recognized as slow. From then on, slow items take at most a tenth of the Batcher's time.
 //
 // The Batcher runs a goroutine only while it has items. Items are kept only in memory, so a crash
 // loses them.
@@ -102,8 +103,8 @@ type Batcher[T any] struct {
 	timedOut bool      // the last call had a single item and reached the timeout
 }
 
-// retryItem is an item that waits for a retry. The retry is due at the time at. After Stop or
-// Close, it can be due earlier; see wait. A slow item also counts as locked.
+// retryItem is an item that waits for a retry. The field at is the time when the retry is due.
+// After Stop or Close, it can be due earlier; see wait. A slow item also counts as locked.
 type retryItem[T any] struct {
 	item         T
 	at           time.Time
@@ -133,8 +134,8 @@ func (b *Batcher[T]) Add(item T) {
 // Len returns the number of items waiting for their first call.
 func (b *Batcher[T]) Len() int { return len(b.in) }
 
-// Close waits until every item is done or has been passed to GiveUp. Refused items that are waiting
-// for a retry are retried once more, immediately.
+// Close waits until every item is done or has been passed to GiveUp. Refused and slow items that
+// are waiting for a retry are retried once more, immediately.
 func (b *Batcher[T]) Close() {
 	close(b.closing)
 	b.runs.Wait()
@@ -206,7 +207,7 @@ func (b *Batcher[T]) idle() bool {
 	return !b.running
 }
 
-// nextRetry returns a channel that receives a value once the first retry is due.
+// nextRetry returns a channel that receives a value when the earliest retry is due.
 func (b *Batcher[T]) nextRetry() <-chan time.Time {
 	if len(b.retries) == 0 {
 		return nil
@@ -231,9 +232,8 @@ func (b *Batcher[T]) wait(x retryItem[T], now time.Time) time.Duration {
 	return max(0, x.at.Sub(now))
 }
 
-// takeDue removes and returns items that are due for a retry. Their maximum number is most. A slow
-// item is returned alone. After Stop, all slow items are returned together, even if there are more
-// than most.
+// takeDue removes and returns up to most items that are due for a retry. A slow item is returned
+// alone. After Stop, all slow items are returned together, even if there are more than most.
 func (b *Batcher[T]) takeDue(most int) (items []T) {
 	now := clock.System{}.Now()
 	var rest []retryItem[T]
@@ -252,7 +252,7 @@ func (b *Batcher[T]) takeDue(most int) (items []T) {
 	return items
 }
 
-// carryOut processes as many of the items as fit in one call and returns the rest. Each item in the
+// carryOut makes one call with as many of the items as fit and returns the rest. Each item in the
 // call is then done, has been passed to GiveUp, or waits for its own retry.
 func (b *Batcher[T]) carryOut(items []T) (rest []T) {
 	for try, slow := 1, 0; ; try++ {
@@ -302,8 +302,8 @@ func (b *Batcher[T]) call(items []T) error {
 
 func (b *Batcher[T]) itemRefused(item T, err error) { b.itemFailed(item, err, false) }
 
-// itemFailed passes an item to ItemFailed and schedules the retry that ItemFailed requests. A slow
-// item counts as locked.
+// itemFailed passes an item to ItemFailed and schedules the retry that ItemFailed requests. Slow
+// items are treated as locked.
 func (b *Batcher[T]) itemFailed(item T, err error, slow bool) {
 	pause := b.rules.ItemFailed(item, err)
 	locked := slow || errors.Is(err, ErrLocked) || b.rules.Locked(err)
@@ -341,9 +341,9 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Gap is the minimum time between two calls in a loop whose calls each do little work. Items that
-// arrive in the meantime share the next call. With half this Gap, peer_burst in tests/bench used
-// 33% to 50% more CPU time per post.
+// Gap is the minimum time between two calls in a loop in which each call does little work. Items
+// that arrive in the meantime share the next call. With half this Gap, peer_burst in tests/bench
+// used 33% to 50% more CPU time per post.
 const Gap = 40 * time.Millisecond
 
 // Throttle keeps the calls of a busy goroutine at least Gap apart. It is not safe for concurrent

@@ -2,10 +2,10 @@ package batch
 
 import "sync"
 
-// Size adapts the number of items per call to what has worked so far. After a failed call, the size
-// drops to half the number of items in that call, so that work that takes too long for one call is
-// spread over several. After a successful call, the size rises to twice the number of items in that
-// call.
+// Size adapts the number of items per call to the results of earlier calls. After a failed call,
+// the size drops to half the number of items in that call. Work that takes too long for one call is
+// thus spread over several. After a successful call, the size rises to twice the number of items in
+// that call.
 //
 // After a single failure, the first successful call raises the size again. After repeated failures,
 // up to 31 successful calls must come first, so that a permanent limit is rarely exceeded. Size is
@@ -38,8 +38,8 @@ func (s *Size) next() int {
 }
 
 // Done records a call with the given number of items. Do not report a call in which an item was
-// refused or locked, because such a failure does not depend on the size. A successful call has an
-// effect only if it had more than half as many items as the current size.
+// refused or locked, because that kind of failure does not depend on the size. A successful call
+// has an effect only if it had more than half as many items as the current size.
 func (s *Size) Done(items int, worked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,14 +18,15 @@ type Sweep[T any] struct {
 	// precedes all items.
 	Find func(ctx context.Context, after T, limit int) ([]T, error)
 	// Do processes items in transactions separate from Find's. It skips items that are locked or
-	// have changed since Find. It returns how many items it changed, even if it also returns an
-	// error. After an error, it is called again with fewer items.
+	// have changed since Find read them. It returns the number of items it changed, even if it also
+	// returns an error. After an error, it is called again with fewer items.
 	Do func(ctx context.Context, items []T) (int, error)
-	// IsItemError reports whether an item may have caused the error. It serves as Isolate's blame.
+	// IsItemError reports whether an item may have caused the error. Run passes it to Isolate as
+	// blame.
 	IsItemError func(error) bool
 	// PauseFactor determines the pause after a batch, as a multiple of the batch's duration. A slow
-	// database therefore gets longer pauses. The pause is at most five seconds, because a batch may
-	// have taken long only because statements in it timed out.
+	// database therefore gets longer pauses. The pause is at most five seconds: a batch may have
+	// been slow only because statements in it timed out.
 	PauseFactor int
 
 	// last is the last item of the most recently completed batch. It is nil if the next run starts
@@ -36,13 +37,13 @@ type Sweep[T any] struct {
 const maxPause = 5 * time.Second
 
 // Run continues after the last batch of the previous run, or starts from the beginning if the
-// previous run reached the end. It returns how many items were changed, even if it also returns an
+// previous run reached the end. It returns the number of items changed, even if it also returns an
 // error.
 //
 // Run ends after the last item, when ctx ends, or at the first error that IsItemError does not
-// attribute to an item. If ctx's deadline passes, Run returns no error for that, and the next run
-// continues where this run stopped. Run skips an item that fails on its own. It returns the first
-// error from such an item at the end.
+// attribute to an item. Reaching ctx's deadline is not an error; the next run continues where this
+// run stopped. Run skips an item that fails on its own, and returns the first such error at the
+// end.
 func (s *Sweep[T]) Run(ctx context.Context) (changed int, err error) {
 	failed, n := error(nil), 0
 	alone := func(item T, err error) {

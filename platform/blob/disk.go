@@ -21,7 +21,7 @@ const (
 	// partial is the folder for files that are being written. It never collides with a key, because
 	// no key starts with a dot.
 	partial = ".partial"
-	// partialAge is longer than an upload ever waits for its next bytes. A file that has not been
+	// partialAge is longer than any upload waits for its next bytes. A file that has not been
 	// written to for that long was left behind by a process that died.
 	partialAge = 24 * time.Hour
 )
@@ -99,7 +99,7 @@ func (d *Disk) Check(ctx context.Context) error {
 	return asUnavailable(op, err)
 }
 
-// Open implements Store. A key that names a folder counts as absent.
+// Open implements Store. It returns fault.NotFound for a key that names a folder.
 func (d *Disk) Open(ctx context.Context, key string) (File, error) {
 	const op = "blob.Open"
 	if err := errors.Join(ctx.Err(), checkKey(op, key)); err != nil {
@@ -131,7 +131,7 @@ func (d *Disk) absentFault(op string, err error) error {
 	return fault.Wrap(fault.NotFound, op, "The file does not exist.", err)
 }
 
-// Delete implements Store. A key that names a folder counts as absent.
+// Delete implements Store. It does nothing for a key that names a folder.
 func (d *Disk) Delete(ctx context.Context, key string) error {
 	const op = "blob.Delete"
 	if err := errors.Join(ctx.Err(), checkKey(op, key)); err != nil {
@@ -252,8 +252,8 @@ func (d *Disk) Clean(ctx context.Context, before time.Time) error {
 	return d.sweep(before)
 }
 
-// sweep deletes files in the partial folder that were last written to before the time old. Newer
-// files may belong to another process that shares the Disk.
+// sweep deletes files in the partial folder that were last written to before old. Newer files may
+// belong to another process that shares the Disk.
 func (d *Disk) sweep(old time.Time) error {
 	left, err := fs.ReadDir(d.root.FS(), partial)
 	if err != nil {
@@ -277,19 +277,19 @@ func (d *Disk) sweep(old time.Time) error {
 	return nil
 }
 
-// absent reports whether err means that the key does not exist, or that a part of it is a file.
+// absent reports whether err means that the key does not exist or that part of the key names a
+// file.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// taken reports whether err means that the key or a part of it is already in use as a folder or
-// file.
+// taken reports whether err means that the key names a folder or that part of the key names a file.
 func taken(err error) bool {
 	return errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR) || errors.Is(err, fs.ErrExist)
 }
 
-// unwritable lists the errors from a disk that is full, over quota, read-only or not writable. away
-// lists the errors from a disk, network file system or folder that is gone.
+// unwritable lists the errors for a disk that is full, over quota, read-only or not writable. away
+// lists the errors for a disk, network file system or folder that is gone.
 var (
 	unwritable = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EPERM, syscall.EACCES}
 	away       = []error{
@@ -297,8 +297,8 @@ var (
 	}
 )
 
-// asUnavailable returns fault.Unavailable for an error that means the disk is not writable or not
-// reachable. It returns nil and all other errors, such as errors from Create's reader, unchanged.
+// asUnavailable converts err to fault.Unavailable if it means that the disk cannot be written to or
+// reached. It returns nil and all other errors, such as errors from Create's reader, unchanged.
 func asUnavailable(op string, err error) error {
 	means := func(cause error) bool { return errors.Is(err, cause) }
 	switch {

@@ -29,8 +29,9 @@ const (
 	// retries is the maximum number of attempts for each call, with pauses of a few seconds between
 	// them.
 	retries = 3
-	// partSize is the minimum size of a part, in bytes. Larger files are sent in parts, and a
-	// failed part is resent on its own. Parts are read from disk, so they take no memory.
+	// partSize is the minimum size of a part, in bytes, except for a file's last part. Files larger
+	// than partSize are sent in parts, and a failed part is resent on its own. Parts are read from
+	// disk, so they take no memory.
 	partSize = 64 << 20
 	// maxParts is S3's limit on the number of parts.
 	maxParts = 10_000
@@ -38,8 +39,7 @@ const (
 	partsAtOnce = 2
 )
 
-// ErrRefused is wrapped by the error from Verify if the service responds but rejects the
-// configuration.
+// ErrRefused is wrapped by Verify's error if the service responds but rejects the configuration.
 var ErrRefused = errors.New("the S3 service refused the configuration")
 
 // S3 is a Store in a bucket that several processes may share.
@@ -108,8 +108,8 @@ func (s *S3) Create(ctx context.Context, key string, r io.Reader) (size int64, e
 }
 
 // completed returns true if err says that there is no such upload but the file was stored. This
-// happens if the response to the call that completes a multipart upload is late and minio repeats
-// the call.
+// happens if minio repeats the call that completes a multipart upload because the first response is
+// late.
 func (s *S3) completed(ctx context.Context, key string, size int64, err error) bool {
 	if minio.ToErrorResponse(err).Code != minio.NoSuchUpload {
 		return false
@@ -252,7 +252,7 @@ func (s *S3) Check(ctx context.Context) error {
 }
 
 // Verify checks the configuration by writing and deleting a small file. Its error matches
-// ErrRefused if another attempt with the same configuration would fail too.
+// ErrRefused if retrying with the same configuration is pointless.
 func (s *S3) Verify(ctx context.Context) error {
 	key := "probe-" + rand.Text()
 	_, err := s.Create(ctx, key, strings.NewReader("probe"))

@@ -12,9 +12,9 @@ import (
 
 var errReplaced = errors.New("the file was replaced while it was being read")
 
-// s3File reads an object from an offset to its end in one request. If the response breaks off,
-// s3File requests the rest of the object, because services disconnect slow readers. It is not safe
-// for concurrent use.
+// s3File reads an object from an offset to its end in one request. Because services disconnect slow
+// readers, s3File requests the rest of the object if the response breaks off. It is not safe for
+// concurrent use.
 type s3File struct {
 	store *S3
 	key   string
@@ -72,8 +72,8 @@ func (f *s3File) Read(p []byte) (int, error) {
 	}
 }
 
-// request sends a request for the bytes from the offset to the end, unless a request is already
-// open.
+// request sends a request for the bytes from the offset to the end. It does nothing if a request is
+// already open.
 func (f *s3File) request() error {
 	if f.body != nil {
 		return nil

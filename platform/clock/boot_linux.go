@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// atStart is what the boot clock showed when the process started, or 0 if the clock cannot be read.
+// atStart is the boot clock's time at process start, or 0 if the clock cannot be read.
 var atStart, _ = bootTime()
 
 // Boot returns the time since the machine started, measured by a clock that cannot be set. The

@@ -23,8 +23,8 @@ type Lookup = func(name string) (value string, ok bool)
 // OS returns a Lookup that reads the process's environment on each call.
 func OS() Lookup { return os.LookupEnv }
 
-// With returns a Lookup that first looks for a variable in over, for example among command-line
-// flags, and then calls lookup. Empty values in over are ignored.
+// With returns a Lookup that looks for a variable in over first and then calls lookup. Empty values
+// in over are ignored. For example, over can contain command-line flags.
 func With(lookup Lookup, over map[string]string) Lookup {
 	return func(name string) (string, bool) {
 		if v := over[name]; v != "" {
@@ -34,8 +34,8 @@ func With(lookup Lookup, over map[string]string) Lookup {
 	}
 }
 
-// Defaults returns a Lookup that calls lookup and falls back to the value in under for a variable
-// that is unset or empty.
+// Defaults returns a Lookup that calls lookup and falls back to the value in under if the variable
+// is unset or empty.
 func Defaults(lookup Lookup, under map[string]string) Lookup {
 	return func(name string) (string, bool) {
 		if v, ok := lookup(name); ok && v != "" {
@@ -69,9 +69,9 @@ func (f Fault) Error() string { return f.Name + ": " + f.Message }
 // Load then calls the Validate() error method of every struct that has one. If a variable is
 // missing or cannot be parsed, Load drops the faults that Validate reports for it.
 //
-// The error joins all faults. Its text has one line per fault, in the form "NAME: sentence".
-// errors.As finds a Fault in the error. After an error, dst must not be used. Load also fails if
-// dst is not a pointer to a struct.
+// Load returns one error that joins all faults. Its text has one line per fault: the variable's
+// name, a colon and a sentence. errors.As finds a Fault in the error. After an error, dst must not
+// be used. Load also fails if dst is not a pointer to a struct.
 func Load(ctx context.Context, lookup Lookup, dst any) error {
 	v := reflect.ValueOf(dst)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -95,7 +95,7 @@ type loader struct {
 }
 
 // add adds err. If err joins several errors, add adds each of them. It drops duplicates, which
-// occur if two structs share a variable. It also drops faults in unusable variables.
+// occur if two structs share a variable, and faults in unusable variables.
 func (l *loader) add(err error) {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range many.Unwrap() {

@@ -10,8 +10,8 @@ import (
 // Faults collects the faults that a Validate method finds. The zero Faults is empty.
 type Faults struct{ all []error }
 
-// Add adds a Fault. message has the form of Fault.Message: a predicate without a subject and
-// without the value.
+// Add adds a Fault. Like Fault.Message, message is a predicate without a subject and must not
+// contain the value.
 func (f *Faults) Add(name, message string) {
 	f.all = append(f.all, Fault{Name: name, Message: message})
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Var describes one variable, for help texts and the documentation.
+// Var describes one variable for help texts and the documentation.
 type Var struct {
 	Name     string
 	Required bool
@@ -56,7 +56,8 @@ func collect(t reflect.Type, prefix string, add func(Var)) {
 	}
 }
 
-// field is a parsed `env` tag. The values of variables are converted by envconfig.
+// field is a parsed `env` tag. It is used to find and describe variables; envconfig converts their
+// values.
 type field struct {
 	index    int
 	name     string // of the variable, or of the field if err is set
@@ -67,7 +68,7 @@ type field struct {
 	err      error
 }
 
-// fields returns the fields of a struct that have a variable, are nested structs, or have an
+// fields returns those fields of a struct that have a variable, are nested structs, or have an
 // invalid tag.
 func fields(t reflect.Type) []field {
 	var out []field

@@ -4,7 +4,8 @@
 // functions do nothing without the crash build tag.
 package failpoint
 
-// At does nothing in this build. With the crash build tag, a test can make it stop the process.
+// At does nothing in this build. With the crash build tag, it stops the process if a test requests
+// it.
 func At(_, _ string) {}
 
 // Panic does nothing in this build. With the crash build tag, it panics if the text contains the

@@ -13,9 +13,10 @@ import (
 	"crier/platform/env"
 )
 
-// At stops the process with SIGSTOP if the file named by CRIER_FAILPOINT contains the point, either
-// alone or followed by a space and the work. First, At renames the file, so that each request stops
-// only one process, and only once. Then it writes the work to "<file>.hit" and stops the process.
+// At stops the process with SIGSTOP if the file named by CRIER_FAILPOINT requests it. The file
+// contains the point. To stop only for one piece of work, the point is followed by a space and that
+// work. At renames the file, so that each request stops a process only once. Before it stops the
+// process, it writes the work to "<file>.hit".
 //
 // Example request: "committing"
 func At(point, work string) {

@@ -1,7 +1,7 @@
 package failpoint
 
-// The first three points are in publishing/scheduler, which calls At. Preparing and Committed are
-// in the sandbox connector, which calls Panic.
+// The scheduler reaches the first three points and calls At. The sandbox connector reaches
+// Preparing and Committed and calls Panic.
 const (
 	// Prepared is reached after a send is prepared and before its claim is marked as committing.
 	Prepared = "prepared"

@@ -39,7 +39,7 @@ type Field struct {
 	Message string
 }
 
-// Item describes a fault in one of the objects that the input refers to, such as a post's channel.
+// Item describes a fault in an object that the input refers to, such as a post's channel.
 type Item struct {
 	// ID is the object's id as the client sent it.
 	ID string
@@ -78,11 +78,12 @@ type Limit struct {
 // Error is a failure with a message for the client. Message, Fields and Items are safe to show. Err
 // appears only in the log and is never sent to a client.
 //
-// Code that collects faults lists at most MaxListed of them in each of Fields and Items, and counts
-// the rest in More.
+// Code that collects faults puts at most MaxListed into each of Fields and Items, and counts the
+// others in More.
 type Error struct {
 	Kind Kind
-	// Op is the operation that failed, as "package.Function", for the log.
+	// Op names the operation that failed, in the form "package.Function". It appears only in the
+	// log.
 	Op      string
 	Message string
 	Fields  []Field

@@ -10,8 +10,8 @@ type List struct {
 	more   int
 }
 
-// Add adds a fault, with a message for the client, in the field whose path is name (see
-// Field.Name). If the list is full, the fault is only counted.
+// Add adds a fault in the field whose path is name (see Field.Name). message is shown to the
+// client. If the list is full, the fault is only counted.
 func (l *List) Add(name, message string) {
 	if len(l.fields) < MaxListed {
 		l.fields = append(l.fields, Field{Name: name, Message: message})
@@ -34,8 +34,8 @@ func (l *List) Has(name string) bool {
 	return false
 }
 
-// Merge adds those of err's faults whose field has no fault in the list yet. It also adds err.More
-// to the count of unlisted faults.
+// Merge adds err's faults, except those in fields that already have a fault in the list. It also
+// adds err.More to the count of unlisted faults.
 func (l *List) Merge(err *Error) {
 	for _, f := range err.Fields {
 		if !l.Has(f.Name) {

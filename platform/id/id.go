@@ -12,7 +12,7 @@ import (
 // channel id. The zero ID means "none". Example: 0193b2c4-7d10-7a31-9c55-2f0e6b1a4d01
 type ID[T any] struct{ u uuid.UUID }
 
-// New returns a new id, which sorts after all ids this process generated earlier. It panics if the
+// New returns a new id that sorts after all ids generated earlier by this process. It panics if the
 // system's source of randomness fails.
 func New[T any]() ID[T] { return ID[T]{u: uuid.Must(uuid.NewV7())} }
 
@@ -48,8 +48,8 @@ func (i ID[T]) String() string {
 	return i.u.String()
 }
 
-// MarshalText returns the same text as String, so that ids are strings in JSON and in map keys. The
-// error is always nil.
+// MarshalText returns the same text as String, so that ids are encoded as strings in JSON,
+// including as map keys. The error is always nil.
 func (i ID[T]) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
 
 // UnmarshalText parses the result of MarshalText. An empty text becomes the zero id. If the text is

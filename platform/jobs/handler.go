@@ -19,8 +19,8 @@ import (
 const mostAttempts = 99
 
 // ErrLater is returned by Handler.Run to postpone a task, for example because the task would exceed
-// its share of a limited capacity. The task runs a few seconds later from its kind's second queue,
-// with the same Attempt.Number. The postponed run counts as neither done nor failed.
+// its share of a limited capacity. The task runs again a few seconds later from its kind's second
+// queue, with the same Attempt.Number. The postponed run counts as neither done nor failed.
 var ErrLater = errors.New("the task will run later")
 
 // Handler runs the tasks of one kind. Each kind has two queues with separate workers: one for first
@@ -36,8 +36,8 @@ type Handler struct {
 	Kind string
 	// Workers is how many tasks one process runs at a time from each of the two queues.
 	Workers int
-	// Timeout limits the context of each run. If a run continues after its context has ended, it
-	// keeps its worker busy, and a minute later the task is started a second time.
+	// Timeout is the time after which the context of a run ends. If the run continues after that,
+	// it keeps its worker busy, and a minute later the task is started a second time.
 	Timeout time.Duration
 	// Attempts is the maximum number of times a task is run, from 1 to 99. After the nth failure,
 	// River waits n^4 seconds, plus or minus 10%, and then up to 10 s more.
@@ -48,15 +48,15 @@ type Handler struct {
 	Attempts int
 	// MaxWait limits the wait after a failure, not counting the extra 10 s. 0 means no limit.
 	MaxWait time.Duration
-	// Run does the work. It can be interrupted at any point, even just after it has succeeded, and
-	// is then run again from the beginning, so it must be safe to repeat.
+	// Run does the work. It must be safe to repeat: it can be interrupted at any point, even just
+	// after it has succeeded, and is then run again from the beginning.
 	//
 	// After an error or a panic, Run is retried until Attempts is reached. After a Permanent error,
 	// it is not retried. Error texts are logged and stored for a day, so they must not contain
 	// content or secrets.
 	Run func(ctx context.Context, t Task, a Attempt) error
 	// GaveUp is called after a task has been abandoned, so that the log can name what was lost. It
-	// may be nil. A call to GaveUp that fails is not repeated. If the process dies before River has
+	// may be nil. If GaveUp fails, it is not called again. If the process dies before River has
 	// stored the result, GaveUp can be called again.
 	GaveUp func(ctx context.Context, t Task)
 }
@@ -68,8 +68,8 @@ type Attempt struct {
 	Number int
 	// Of is the Handler's Attempts.
 	Of int
-	// Later is true if the task was taken from its kind's second queue, where it does not delay
-	// first attempts.
+	// Later is true if the task was taken from its kind's second queue, where it cannot delay first
+	// attempts.
 	Later bool
 }
 
@@ -78,8 +78,8 @@ type TaskStats struct {
 	// Done counts the runs that succeeded, and Failed the runs that failed. Runs canceled by Stop
 	// count in neither.
 	Done, Failed int64
-	// GaveUp counts the tasks that were abandoned because their last attempt failed or because the
-	// error was permanent. The last run of each task also counts in Failed.
+	// GaveUp counts the tasks that were abandoned because of a permanent error or because their
+	// last attempt failed. The last run of each of these tasks also counts in Failed.
 	GaveUp int64
 	// Running is the number of active runs.
 	Running int64
@@ -124,7 +124,7 @@ type taskWorker struct {
 }
 
 // Timeout implements river.Worker. It includes rescueMargin, because River also uses the timeout to
-// decide when to repeat the run of a dead process. Work applies the Handler's own Timeout.
+// decide when to repeat a run whose process died. Work applies the Handler's own Timeout.
 func (w *taskWorker) Timeout(*river.Job[taskArgs]) time.Duration {
 	return w.Handler.Timeout + rescueMargin
 }
@@ -181,7 +181,7 @@ const (
 const taskLater = `-- jobs.TaskLater
 update jobs.river_job set queue = $2 where id = $1`
 
-// moveLater moves the row of an active run to the second queue. River takes the task from there
+// moveLater moves an active run's row to the second queue. River takes the task from that queue
 // once the row's state allows it. If the update fails, moveLater logs the error, and the task is
 // repeated from its current queue.
 func (w *taskWorker) moveLater(ctx context.Context, job *rivertype.JobRow) {

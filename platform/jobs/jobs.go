@@ -30,11 +30,11 @@ const (
 	pollInterval = 30 * time.Second
 	// fetchCooldown is the minimum time between two reads of a task queue.
 	fetchCooldown = 20 * time.Millisecond
-	// rescueMargin is added to a run's timeout. A run that has not ended by then is repeated,
-	// because its process must be dead.
+	// rescueMargin is added to a run's timeout. If a run has not ended by then, its process is
+	// assumed to have died, and the run is repeated.
 	rescueMargin = time.Minute
 
-	// keepDone and keepFailed are how long River keeps the rows of successful runs, and of failed
+	// keepDone is how long River keeps the rows of successful runs. keepFailed applies to failed
 	// runs that are not retried. A row contains the kind, the ids, the times, the processes that
 	// ran it, and the error texts.
 	keepDone   = time.Hour
@@ -42,9 +42,9 @@ const (
 )
 
 // Conns is the number of connections a Runner's pool needs. One connection listens, and the queues
-// share the rest. A few connections are enough, because each call is short. Each connection costs
-// the server a process that reads the catalog and plans the statements again. Jobs and handlers do
-// not use this pool.
+// share the rest. Because each call is short, a few connections are enough. For each connection,
+// the server runs a process that must read the catalog and plan the statements itself. Jobs and
+// handlers do not use this pool.
 const Conns = 6
 
 // Job is periodic work. At most one run of a job is active across all processes. A run whose
@@ -92,9 +92,9 @@ type Runner struct {
 	waker     sync.WaitGroup
 }
 
-// Start runs the jobs and the handlers' tasks until Stop. ctx applies only to starting. The pool
-// must have Conns connections and use the database role pg.Jobs. Stop closes the pool, and so does
-// Start if it fails.
+// Start runs the jobs and the handlers' tasks until Stop is called. ctx applies only to starting.
+// The pool must have Conns connections and use the database role pg.Jobs. Stop closes the pool. If
+// Start fails, it closes the pool itself.
 //
 // Start returns fault.Unavailable if the database cannot be reached or River's tables are missing
 // or out of date. It returns fault.Internal if a job or handler is incomplete, or if two have the
@@ -175,9 +175,9 @@ func (r *Runner) addHandlers(cfg *river.Config, handlers []Handler) error {
 	return nil
 }
 
-// repeatAfter sets the age at which River checks whether a run is stuck: the shortest timeout in
-// any call to repeatAfter, plus rescueMargin. River repeats the run only if it is also older than
-// its own worker's Timeout.
+// repeatAfter sets the age at which River checks whether a run is stuck. This age is the shortest
+// timeout in any call to repeatAfter, plus rescueMargin. River repeats the run only if the run is
+// also older than the Timeout of its river.Worker.
 func repeatAfter(cfg *river.Config, timeout time.Duration) {
 	if cfg.JobTimeout == 0 || timeout < cfg.JobTimeout {
 		cfg.JobTimeout, cfg.RescueStuckJobsAfter = timeout, timeout+rescueMargin
@@ -303,8 +303,8 @@ var unfinished = []rivertype.JobState{
 	rivertype.JobStateScheduled,
 }
 
-// insert returns the arguments and options of the job's next run. River drops the run if another
-// one is unfinished.
+// insert returns the arguments and options of the job's next run. River drops that run if an
+// earlier one is unfinished.
 func (w *worker) insert() (river.JobArgs, *river.InsertOpts) {
 	queue := river.QueueDefault
 	if w.Alone {
@@ -314,7 +314,7 @@ func (w *worker) insert() (river.JobArgs, *river.InsertOpts) {
 }
 
 // Timeout implements river.Worker. It includes rescueMargin, because River also uses the timeout to
-// decide when to repeat the run of a dead process. Work applies the Job's own Timeout.
+// decide when to repeat a run whose process died. Work applies the Job's own Timeout.
 func (w *worker) Timeout(*river.Job[args]) time.Duration { return w.Job.Timeout + rescueMargin }
 
 // Work implements river.Worker. It counts successful runs; recordFailure counts failed runs.

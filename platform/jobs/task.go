@@ -43,7 +43,7 @@ type Task struct {
 	// after the delay has passed. After and Later are zero in the task that a Handler receives.
 	After time.Duration
 	// Later puts the task in its kind's second queue, along with retries, so that it never delays a
-	// first attempt. Use it for work that nobody is waiting for, such as emails to many people.
+	// first attempt. Use it for work that no one is waiting for, such as emails to many recipients.
 	Later bool
 }
 
@@ -66,8 +66,8 @@ func NewQueue() (*Queue, error) {
 	return q, nil
 }
 
-// client returns a new River client, because a shared client would suppress any notification within
-// 100 ms of the previous one, even if the previous one was rolled back. Creating a client takes 4
+// client returns a new River client. A shared client would suppress any notification within 100 ms
+// of the previous one, even if the previous one was rolled back. Creating a client takes 4
 // microseconds.
 func (q *Queue) client() (*river.Client[pgx.Tx], error) {
 	return river.NewClient(q.driver, &q.cfg)
@@ -115,6 +115,6 @@ type taskArgs struct {
 	kind string
 }
 
-// Kind implements river.JobArgs. It returns "" for arguments read from a row, which has a separate
-// column for the kind.
+// Kind implements river.JobArgs. It returns "" for arguments that were read from a row, because the
+// kind is stored in a separate column.
 func (a taskArgs) Kind() string { return a.kind }

@@ -24,7 +24,7 @@ type Part struct {
 	// Name identifies the part in errors and logs.
 	Name string
 	// Start returns once the part is running. The context applies only to starting, not to the
-	// lifetime of the part. Start may be nil.
+	// part's lifetime. Start may be nil.
 	Start func(ctx context.Context) error
 	// Stop is called at most once, and only if Start succeeded or is nil. Stop may be nil.
 	Stop func(ctx context.Context) error
@@ -33,7 +33,8 @@ type Part struct {
 	Timeout time.Duration
 }
 
-// Group starts and stops parts. It is safe for concurrent use; Start and Stop wait for each other.
+// Group starts and stops parts. It is safe for concurrent use: calls to Start and Stop wait for
+// each other.
 type Group struct {
 	log    *slog.Logger
 	failed chan struct{}
@@ -57,7 +58,7 @@ func New(log *slog.Logger) *Group {
 
 // Start starts the parts in order. If a part fails to start, Start returns the error and starts no
 // further part. Start also fails if ctx has ended or Stop was called. Parts that have started run
-// until Stop. Start may be called again with more parts.
+// until Stop is called. Start may be called again with more parts.
 func (g *Group) Start(ctx context.Context, parts ...Part) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,7 +105,7 @@ func (g *Group) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop stops the parts that have started, in reverse order, and returns their errors, joined. Each
+// Stop stops the parts that have started, in reverse order, and returns their joined errors. Each
 // part gets its Timeout or the time left until ctx's deadline, whichever is shorter, but at least
 // half a second. A second call waits for the first and returns the same error.
 func (g *Group) Stop(ctx context.Context) error {

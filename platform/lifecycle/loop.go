@@ -8,7 +8,7 @@ import (
 	"crier/platform/clock"
 )
 
-// Step does part of the work of a round. If it returns true for more, the next round begins without
+// Step does part of a round's work. If it returns true for more, the next round begins without
 // waiting for the interval. more is ignored if Step returns an error.
 type Step func(ctx context.Context) (more bool, err error)
 
@@ -35,8 +35,8 @@ type LoopRules struct {
 	Watchdog *Watchdog
 }
 
-// Loop repeats work in the background. The first round begins at once, and each later round begins
-// after an interval or a Wake. It is safe for concurrent use.
+// Loop repeats work in the background. The first round begins immediately, and each later round
+// begins after an interval or a Wake. It is safe for concurrent use.
 type Loop struct {
 	rules LoopRules
 	wake  chan struct{} // holds an element after Wake

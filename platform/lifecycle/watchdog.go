@@ -8,13 +8,13 @@ import (
 )
 
 // Watchdog records when a piece of background work began and ended, so that a health check or a
-// metric can tell whether the work hangs. Its times are monotonic (clock.Boot). The zero Watchdog
-// is ready to use. It is safe for concurrent use once Limit is set.
+// metric can tell whether the work is stuck. Its times are monotonic (clock.Boot). The zero
+// Watchdog is ready to use. It is safe for concurrent use once Limit is set.
 type Watchdog struct {
-	// Limit is how long a piece of work may take before it counts as hanging.
+	// Limit is how long a piece of work may take before it counts as stuck.
 	Limit time.Duration
-	// began is when the current piece of work began, or 0 if there is none. ended is when the last
-	// piece of work ended.
+	// began is the time at which the current piece of work began, or 0 if there is none. ended is
+	// the time at which the last piece of work ended.
 	began, ended atomic.Int64
 }
 

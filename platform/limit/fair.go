@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// ErrFull is returned at once by Enter and Take if the maximum number of callers is already waiting
-// for the key.
+// ErrFull is returned immediately by Enter and Take if the maximum number of callers is already
+// waiting for the key.
 var ErrFull = errors.New("too many are waiting")
 
 // Fair is a semaphore whose slots are shared by all keys. Waiting keys get free slots in turn, and
@@ -25,15 +25,15 @@ type Fair[K comparable] struct {
 	waiting map[K][]chan struct{} // callers in order of arrival; closing a channel grants a slot
 }
 
-// NewFair returns a Fair. places is the number of slots, and waiting is how many callers may wait
-// per key.
+// NewFair returns a Fair with the given number of slots. waiting is how many callers may wait per
+// key.
 func NewFair[K comparable](places, waiting int) *Fair[K] {
 	return &Fair[K]{free: places, maxWaiting: waiting, waiting: map[K][]chan struct{}{}}
 }
 
 // Enter waits for a slot. leave releases the slot and must be called once. If too many callers with
-// the same key are already waiting, Enter returns ErrFull at once. If ctx ends first, Enter returns
-// ctx's error.
+// the same key are already waiting, Enter immediately returns ErrFull. If ctx ends first, Enter
+// returns ctx's error.
 func (f *Fair[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
 	place, err := f.join(key)
 	if err != nil {
@@ -49,8 +49,8 @@ func (f *Fair[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
 	return f.leave, nil
 }
 
-// join takes a slot or starts to wait. It returns a channel that is closed once the caller has a
-// slot.
+// join takes a free slot or begins to wait for one. It returns a channel that is closed once the
+// caller has a slot.
 func (f *Fair[K]) join(key K) (chan struct{}, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -70,8 +70,8 @@ func (f *Fair[K]) join(key K) (chan struct{}, error) {
 	return place, nil
 }
 
-// abandon removes a caller that stops waiting. It returns false if the caller has been given a slot
-// in the meantime.
+// abandon removes a caller that has stopped waiting. It returns false if the caller has received a
+// slot in the meantime.
 func (f *Fair[K]) abandon(key K, place chan struct{}) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// PerKey is a set of semaphores, one per key, with the same number of slots each. It uses memory
+// PerKey is a set of semaphores, one per key, each with the same number of slots. It uses memory
 // only for keys that hold or wait for a slot. It is safe for concurrent use.
 type PerKey[K comparable] struct {
 	perKey  int
@@ -31,7 +31,7 @@ func New[K comparable](perKey int) *PerKey[K] {
 }
 
 // NewBounded returns a PerKey with perKey slots for each key. waiting is how many callers may wait
-// per key, and must be at least 1. For further callers, Enter and Take return ErrFull at once.
+// per key, and must be at least 1. For further callers, Enter and Take immediately return ErrFull.
 func NewBounded[K comparable](perKey, waiting int) *PerKey[K] {
 	l := New[K](perKey)
 	l.waiting = waiting
@@ -58,8 +58,8 @@ func (l *PerKey[K]) TryEnter(key K) (leave func(), ok bool) {
 	return func() { p.free.Release(1); l.release(key, p) }, true
 }
 
-// Take is like Enter but takes n slots at once, or all of the key's slots if there are fewer. It
-// returns the same errors as Enter.
+// Take is like Enter but takes n slots together, or all of the key's slots if the key has fewer
+// than n. It returns the same errors as Enter.
 func (l *PerKey[K]) Take(ctx context.Context, key K, n int) (leave func(), err error) {
 	p, err := l.join(key)
 	if err != nil {

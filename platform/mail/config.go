@@ -98,7 +98,7 @@ func parseURL(raw string) (server, error) {
 	return s.withUser(u.User)
 }
 
-// withUser returns s with the user and password from a URL.
+// withUser returns s with the user name and password from a URL.
 func (s server) withUser(info *url.Userinfo) (server, error) {
 	if info == nil {
 		return s, nil

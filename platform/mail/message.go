@@ -27,7 +27,7 @@ type Message struct {
 	Unsubscribe string
 }
 
-// These limits, in bytes, apply to values that become a header line. RFC 5322 limits a line to 998
+// These limits, in bytes, apply to values that become header lines. RFC 5322 limits a line to 998
 // bytes.
 const (
 	maxAddress     = 500
@@ -69,8 +69,8 @@ func isUnsubscribe(s string) bool {
 	})
 }
 
-// compose returns the message with all its headers. It returns a fault of kind Invalid if the
-// message is invalid.
+// compose returns the message with all headers. It returns a fault of kind Invalid if the message
+// is invalid.
 func (s *SMTP) compose(m Message) (*gomail.Msg, error) {
 	to, err := m.validate()
 	if err != nil {

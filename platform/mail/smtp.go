@@ -37,7 +37,7 @@ type SMTP struct {
 
 // NewSMTP returns an SMTP for the server in cfg, whose URL must be set. It fails only if cfg is
 // invalid; the error does not contain the URL. Send opens the connections, so the server need not
-// be reachable yet. A nil tlsConfig trusts the system's root certificates.
+// be reachable yet. If tlsConfig is nil, the system's root certificates are trusted.
 func NewSMTP(cfg Config, c clock.Clock, tlsConfig *tls.Config) (*SMTP, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -62,13 +62,12 @@ func NewSMTP(cfg Config, c clock.Clock, tlsConfig *tls.Config) (*SMTP, error) {
 }
 
 // Send sends a message and returns nil once the server has accepted it. It takes at most 30 s, even
-// if the server does not respond. If the server's last reply is missing or the process crashes
-// while sending, the server may still have accepted the message. Sending it again can then produce
-// a duplicate.
+// if the server does not respond. If the server's last reply is lost or the process crashes, the
+// server may have accepted the message. Sending the message again can then produce a duplicate.
 //
 // The error is a fault. It is Invalid if the message is invalid, or if the server permanently
 // rejected the message or its recipient (see IsPermanent). Otherwise, it is Unavailable. Its cause
-// contains neither the password nor the text of the message.
+// contains neither the password nor the message text.
 func (s *SMTP) Send(ctx context.Context, m Message) error {
 	msg, err := s.compose(m)
 	if err != nil {
@@ -82,7 +81,7 @@ func (s *SMTP) Send(ctx context.Context, m Message) error {
 	return nil
 }
 
-// deliver sends msg over a new connection, which is closed if ctx ends.
+// deliver sends msg over a new connection. The connection is closed if ctx ends.
 func (s *SMTP) deliver(ctx context.Context, msg *gomail.Msg) error {
 	conn, err := s.connect(ctx)
 	if err != nil {
@@ -148,7 +147,7 @@ func (s *SMTP) options(conn net.Conn, msg *gomail.Msg) []gomail.Option {
 }
 
 // greetingError returns the error for a failure that occurred before the message was sent. It keeps
-// only the code of a reply, because the text may repeat the command and thus the password.
+// only a reply's code, because the text may repeat the command and thus the password.
 func greetingError(err error) error {
 	var answer *textproto.Error
 	if errors.As(err, &answer) {

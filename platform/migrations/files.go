@@ -26,8 +26,8 @@ var (
 	roleForm    = regexp.MustCompile(`\bcrier_(tenant|gate|clock|sender|jobs|retention)\b`)
 	commentForm = regexp.MustCompile(`--[^\n]*`)
 
-	// These statements are allowed outside a transaction. Each of them can be repeated after a
-	// crash.
+	// These patterns match the statements that are allowed outside a transaction. Each of these
+	// statements can be repeated after a crash.
 	createForm   = regexp.MustCompile(`^create (?:unique )?index concurrently if not exists (\w+) on [^;]*;?$`)
 	dropForm     = regexp.MustCompile(`^drop index concurrently if exists \w+;?$`)
 	validateForm = regexp.MustCompile(`^alter table \w+ validate constraint \w+;?$`)
@@ -50,7 +50,7 @@ func fileNames(files fs.FS) []string {
 	return names
 }
 
-// normalize returns SQL without comments and line breaks.
+// normalize returns the SQL without its comments and line breaks.
 func normalize(sql []byte) string {
 	return strings.Join(strings.Fields(commentForm.ReplaceAllString(string(sql), "")), " ")
 }
@@ -91,8 +91,8 @@ func createdIndex(files fs.FS, name string) (string, error) {
 		"index concurrently if not exists, drop index concurrently if exists, or alter table with validate constraint.")
 }
 
-// gooseFiles converts the files to goose's format, with the configured role prefix. Each file
-// becomes one forward step that is sent as a whole.
+// gooseFiles converts the files to goose's format and replaces the role prefix with the configured
+// one. Each file becomes a single goose statement, which is sent to Postgres as a whole.
 //
 // The first file also stores its baseline in the rows of goose's table. A comment on a database
 // object would not be enough, because comments can be lost when a database is copied.
@@ -123,8 +123,8 @@ func (r gooseFiles) Open(name string) (fs.File, error) {
 	return &rewrittenFile{File: f, text: strings.NewReader(text)}, nil
 }
 
-// ReadDir reads a directory. Without it, fs.Glob would not find the ReadDir method of the embedded
-// FS.
+// ReadDir reads a directory. fs.Glob needs this method, because the embedded FS's ReadDir is hidden
+// behind the fs.FS interface.
 func (r gooseFiles) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(r.FS, name) }
 
 func (r gooseFiles) ReadFile(name string) ([]byte, error) {

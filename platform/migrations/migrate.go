@@ -33,14 +33,14 @@ type migrator struct {
 	log *slog.Logger
 	// connect configures the sessions that change the schema.
 	connect *pgx.ConnConfig
-	// session is the only connection that applies the files. It holds the migration lock, so that
-	// no other process migrates while one of the session's statements runs, even if this process
-	// has died.
+	// session is the only connection that applies the files. It holds the migration lock.
+	// Therefore, no other process migrates while one of the session's statements runs, even if this
+	// process has died.
 	session *sql.DB
 	goose   *goose.Provider
 	// watcher is a connection that is never in a transaction, because "create index concurrently"
-	// would wait for such a transaction to end. If the server does not respond to watch in time,
-	// the connection is closed.
+	// waits for open transactions to end. If the server does not respond to watch in time, the
+	// connection is closed.
 	watcher *pgx.Conn
 }
 
@@ -65,7 +65,7 @@ func migrate(ctx context.Context, cfg Config, watcher *pgx.Conn, log *slog.Logge
 	return m.retryStep(ctx, jobsStep, m.applyJobs)
 }
 
-// firstStep is the name, in messages, of the steps that run before the files are applied.
+// firstStep is the name used in messages for the steps that run before the files are applied.
 const firstStep = "of the roles and versions"
 
 // prepare checks the database's baseline and creates the roles. It opens a separate connection,
@@ -111,8 +111,8 @@ func (m *migrator) pollLock(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// applyFiles applies the files that the database lacks, in order. It stops at the first file that
-// fails; the files before it stay applied.
+// applyFiles applies the files that have not been applied to the database yet, in order. It stops
+// at the first file that fails. The files before that one stay applied.
 func (m *migrator) applyFiles(ctx context.Context) error {
 	if len(fileNames(m.Files)) == 0 {
 		return nil
@@ -196,7 +196,7 @@ func (m *migrator) apply(ctx context.Context, name string) error {
 	return nil
 }
 
-// applyConcurrently applies a file outside a transaction, after dropping any invalid index that an
+// applyConcurrently applies a file outside a transaction. It first drops any invalid index that an
 // earlier attempt left behind.
 func (m *migrator) applyConcurrently(ctx context.Context, name string) error {
 	index, err := createdIndex(m.Files, name)

@@ -5,14 +5,15 @@
 // first release. A database that was created with a different baseline is rejected, because no
 // migration leads from one baseline to another.
 //
-// Migrations run while the service is running. Every file is one transaction whose statements wait
-// at most LockTimeout for a lock, because requests queue behind a waiting statement. If that time
-// passes, the file is rolled back and retried after a pause, for up to ten minutes.
+// Migrations run while the service is running. Requests queue behind a statement that waits for a
+// lock, so a statement waits at most LockTimeout. Except as described below, each file is applied
+// in one transaction. If a lock is not available in time, the file is rolled back and retried after
+// a pause, for up to ten minutes.
 //
 // Indexes are created and dropped, and constraints are validated, in separate files whose names end
-// in .concurrently.sql. Each of them has one statement, which runs outside a transaction, takes no
-// lock that requests wait for, and can be repeated after a crash. A test rejects files that read or
-// rewrite a large table under a lock.
+// in .concurrently.sql. Each of these files has one statement, which runs outside a transaction,
+// takes no lock that requests wait for, and can be repeated after a crash. A test rejects files
+// that read or rewrite a large table under a lock.
 package migrations
 
 import (
@@ -44,9 +45,9 @@ type Config struct {
 	// Files are the migrations. Nil means the product's own files.
 	Files fs.FS
 	// LockTimeout is how long a migration waits for a lock before it yields to the requests queued
-	// behind it. 0 means 3 s. It must be shorter than the total time that these requests wait,
-	// which is three times 2 s in platform/pg. The pauses between attempts, and the time after
-	// which Migrate gives up, are multiples of LockTimeout.
+	// behind it. 0 means 3 s. It must be shorter than the total time that these requests wait:
+	// three tries of 2 s each in platform/pg. The pauses between attempts, and the time after which
+	// Migrate gives up, are multiples of LockTimeout.
 	LockTimeout time.Duration
 }
 
@@ -61,16 +62,15 @@ const (
 	maxPause = 10
 )
 
-// Migrate creates the roles and applies the migrations that the database lacks, one after another.
-// Several processes may call it at the same time; all but one wait. Migrate logs what it is waiting
-// for.
+// Migrate creates the roles and applies the missing migrations, one after another. Several
+// processes may call it at the same time; all but one wait. Migrate logs what it is waiting for.
 //
-// If a migration fails or is interrupted, it is rolled back, and the next call starts with it. A
+// A migration that fails or is interrupted is rolled back, and the next call starts with it. A
 // migration that runs outside a transaction is not rolled back but can be repeated.
 //
 // Migrate returns fault.Conflict if the database has a different baseline, and fault.Invalid if the
 // configuration is invalid. It returns fault.Unavailable if the database cannot be reached or
-// another session holds the locks for too long.
+// another session holds a required lock for too long.
 func Migrate(ctx context.Context, cfg Config, log *slog.Logger) error {
 	cfg, conn, err := open(ctx, cfg)
 	if err != nil {

@@ -52,11 +52,11 @@ do $$ begin
   alter table jobs.river_job enable row level security, force row level security;
 end $$`
 
-// jobsOpen lets the owner of River's tables see their rows, because River's migrations may change
-// rows. jobsPolicies undoes it.
+// jobsOpen lets the owner of River's tables see the rows in them, because River's migrations may
+// change rows. jobsPolicies removes this access again.
 const jobsOpen = `alter table if exists jobs.river_job no force row level security`
 
-// jobsStep is the name, in messages, of the step that runs applyJobs.
+// jobsStep is the name used in messages for the step that runs applyJobs.
 const jobsStep = "of the background jobs"
 
 // applyJobs applies River's migrations and the grants and policies on its tables, which belong to

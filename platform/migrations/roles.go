@@ -23,9 +23,9 @@ const (
 
 var roleNames = [...]string{"tenant", "gate", "clock", "sender", "jobs", "retention"}
 
-// ensureRoles creates the roles and allows the owner to use them. All databases on a server share
-// the server's roles but have separate migration locks. A step that collides with the migration of
-// another database is therefore retried.
+// ensureRoles creates the roles and allows the owner to use them. A server's roles are shared by
+// all its databases, but each database has its own migration lock. ensureRoles therefore retries if
+// it collides with another database's migration.
 func ensureRoles(ctx context.Context, conn *pgx.Conn, prefix string) error {
 	for _, r := range roleNames {
 		name := prefix + "_" + r

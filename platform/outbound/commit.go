@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// SendError reports that a Commit failed. If Written is true, the platform may have acted, and the
-// request must not be sent again.
+// SendError reports that a Commit failed. If Written is true, the platform may have acted on the
+// request, and the request must not be sent again.
 type SendError struct {
-	// Err is the cause. It matches ErrTooLate if a write was rejected, either because the limit set
-	// with WithLimit had passed or because the context had ended before the first write. It matches
-	// the context's cause if the context has ended.
+	// Err is the cause. It matches ErrTooLate if a write was rejected because the limit set with
+	// WithLimit had passed, or because the context had ended before the first write. If the context
+	// has ended, Err matches the context's cause.
 	Err error
 	// Written is false only if it is certain that no byte of the request has left this machine.
 	Written bool
@@ -93,16 +93,16 @@ func (c *Client) roundTrip(req *http.Request, g *gate) (*http.Response, error) {
 }
 
 const (
-	// maxCommitIdle is how long a kept connection stays open. Some servers close idle connections
-	// after five seconds.
+	// maxCommitIdle is how long an idle kept connection stays open. Some servers close idle
+	// connections after five seconds.
 	maxCommitIdle = 3 * time.Second
 	// maxIdleConns limits the idle connections, per host and in total. It is large so that all
 	// connections of a burst to one platform can stay open.
 	maxIdleConns = 1024
 )
 
-// commitTransport returns a transport for Commit. Its connections have the type line. TLS is set up
-// by dialTLS and not by net/http, so that no TLS alert delays a reset.
+// commitTransport returns a transport for Commit. Its connections are of type line. TLS is set up
+// by dialTLS instead of net/http, so that no TLS alert delays a reset.
 func (c *Client) commitTransport(keep bool) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -151,8 +151,8 @@ func withCause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 }
 
-// answerBody is a response body. Its read errors are SendErrors with Written set, because the
-// request has already been sent.
+// answerBody is a response body. Its read errors are SendErrors in which Written is set, because
+// the request has already been sent.
 type answerBody struct {
 	io.ReadCloser
 	gate *gate

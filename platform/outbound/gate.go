@@ -13,8 +13,8 @@ import (
 	"crier/platform/clock"
 )
 
-// ErrTooLate is returned by writes after the limit set with WithLimit. If a Commit fails because
-// such a write was rejected, its error matches ErrTooLate.
+// ErrTooLate is returned by writes after the limit set with WithLimit. If a Commit fails because of
+// a write rejected in this way, its error matches ErrTooLate.
 var ErrTooLate = errors.New("the time limit for this request passed before it was sent")
 
 var errRepeated = errors.New("the request was already sent on another connection")
@@ -87,8 +87,8 @@ func (g *gate) withRefusal(err error) error {
 // end ends the exchange and reports whether any byte of the request may have left this machine.
 // Only the first call affects the connection.
 //
-// After a complete response, the connection is kept. If net/http does not keep it, it is closed
-// gracefully, because a reset could destroy data that the server has not read yet.
+// After a complete response, the connection is kept. If net/http does not keep the connection, end
+// closes it gracefully, because a reset could destroy data that the server has not read yet.
 //
 // Without a complete response, the connection is reset. After a graceful close, the kernel could
 // keep sending the rest of the request for minutes, and the platform could act long after the
@@ -116,8 +116,8 @@ type line struct {
 }
 
 // Write fails if the gate rejects the write. If the server has closed the connection, Write reports
-// success, because the server may have responded before that. Read then returns the response or the
-// error.
+// success, because the server may have responded before closing it. Read then returns the response
+// or the error.
 func (l *line) Write(b []byte) (int, error) {
 	if err := l.gate.Load().pass(l); err != nil {
 		return 0, err

@@ -15,8 +15,8 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// guard dials connections. It checks the address that the socket is about to connect to, after name
-// resolution.
+// guard dials connections. After name resolution, it checks the address that the socket is about to
+// connect to.
 type guard struct {
 	allow  map[string]bool // host:port before name resolution, in lower case
 	safe   net.Dialer
@@ -40,7 +40,7 @@ func newGuard(allow map[string]bool, deps Deps, keepAlive time.Duration) *guard 
 }
 
 // dial connects to addr, a host:port. If addr is in allow, the host may have any address, because
-// the operator named it. Any other host must have a public address; otherwise, dial returns
+// the operator has allowed it. Any other host must have a public address; otherwise, dial returns
 // ErrBlocked. If the port is forbidden, dial does not look up the host, and the error also matches
 // ErrPort.
 func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error) {

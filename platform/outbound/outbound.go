@@ -1,5 +1,5 @@
-// Package outbound is the product's only HTTP and websocket client. Unless configured otherwise, it
-// connects only to public addresses.
+// Package outbound is the product's only HTTP and websocket client. By default, it connects only to
+// public addresses.
 package outbound
 
 import (
@@ -26,8 +26,8 @@ var ErrBlocked = errors.New("outgoing address refused")
 var ErrPort = errors.New("only ports 80 and 443 can be reached")
 
 // IsUnreachable reports whether an address was blocked or its host name did not resolve. A tenant
-// who enters an address must not learn which of the two happened, because the difference reveals
-// host names in the private network. Only ErrPort may be disclosed.
+// who enters an address must not learn which of these happened, because the difference reveals host
+// names in the private network. Only ErrPort may be disclosed.
 func IsUnreachable(err error) bool {
 	var name *net.DNSError
 	return errors.Is(err, ErrBlocked) || errors.As(err, &name)
@@ -55,12 +55,12 @@ const (
 	pingLimit = 5 * time.Second
 )
 
-// Config lists the private addresses that all users of the client may reach. The guard cannot be
-// switched off.
+// Config lists the addresses that all users of the client may reach in addition to public ones. The
+// guard cannot be switched off.
 type Config struct {
-	// Allow lists host:port pairs that have a private address or a port other than 80 and 443. The
-	// list from the environment applies to calls made for tenants. For servers that the service
-	// itself calls, use a client from To. Example: hooks.internal:8080
+	// Allow lists host:port pairs that may be reached even if the address is private or the port is
+	// neither 80 nor 443. The list from the environment applies to calls made for tenants. For
+	// servers that the service itself calls, use a client from To. Example: hooks.internal:8080
 	Allow []string `env:"OUTBOUND_ALLOW" doc:"Additional host:port addresses, even private ones, to which the service may connect on behalf of tenants."`
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // maxWebsockets is how many websockets one owner may have open in this process. It is twice the
-// number needed for a post to the maximum number of relays.
+// number needed for a post that is sent to the maximum number of relays.
 const maxWebsockets = 40
 
 type ownerKey struct{}
@@ -24,15 +24,14 @@ func WithOwner(ctx context.Context, owner string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, owner)
 }
 
-// Owner returns the owner set by WithOwner, or "" if there is none. All websockets without an owner
-// are counted together.
+// Owner returns the owner set by WithOwner, or "" if there is none.
 func Owner(ctx context.Context) string {
 	owner, _ := ctx.Value(ownerKey{}).(string)
 	return owner
 }
 
-// Limits on what a server may send over one websocket. maxReceived is in bytes and includes the
-// handshake and TLS.
+// These limits apply to what a server may send over one websocket. maxReceived is in bytes and
+// includes the handshake and TLS.
 const (
 	maxReceived = 4 << 20
 	maxPings    = 100
@@ -45,9 +44,9 @@ var ErrTooMuch = errors.New("the server sent too much")
 // DialWebsocket opens a websocket through the guard, over a new connection. It follows no
 // redirects.
 //
-// The context limits the lifetime of the connection, not only the handshake. When the context ends,
-// the connection is reset and the kernel drops unsent data. To close the websocket gracefully, do
-// so before the context ends. Nothing is sent after the limit set with WithLimit.
+// The context limits the connection's lifetime, not only the handshake. When the context ends, the
+// connection is reset and the kernel drops unsent data. For a graceful close, close the websocket
+// before the context ends. Nothing is sent after the limit set with WithLimit.
 //
 // Reads return ErrTooMuch after 4 MB or 100 pings from the server. An owner (see WithOwner) can
 // have at most 40 websockets open at once. A further call waits until one is closed or ctx ends.

@@ -1,6 +1,6 @@
 // Package paste cleans pasted keys, codes, addresses and names. It removes invisible characters and
-// surrounding white space, and replaces typographic dashes and full-width letters that editors and
-// keyboards insert.
+// surrounding white space. It also replaces the typographic dashes and full-width letters that
+// editors and keyboards insert.
 package paste
 
 import (
@@ -13,8 +13,8 @@ import (
 )
 
 // Line removes hidden characters and surrounding white space from a one-line text, such as a name.
-// It keeps the joiners that letters and emoji need. It also keeps control characters, so that the
-// field's validation can report them.
+// It keeps the joiners that some scripts and emoji need. It also keeps control characters, so that
+// the field's validation can report them.
 func Line(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if isHidden(r) {
@@ -29,7 +29,7 @@ func Trim(s string) string {
 	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || isHidden(r) })
 }
 
-// quotes are the quotation marks that Word removes from both ends.
+// quotes are the quotation marks that Word removes from both ends of a text.
 const quotes = "\"'`\u00b4\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u300c\u300d<>"
 
 // Word cleans a text that cannot contain white space, such as a key, a code or a handle. It removes

@@ -12,16 +12,16 @@ import (
 // cancelPending is the PgConn.CustomData key of a connection that may still receive a cancellation.
 const cancelPending = "crier: cancel pending"
 
-// cancelAtDeadline configures connections so that they cancel a statement on the server when the
-// statement's context ends. A claim therefore cannot commit after its caller has given up. If the
-// server does not confirm the cancellation within cancelWait, the connection is closed.
+// cancelAtDeadline configures connections to cancel a statement on the server when the statement's
+// context ends. A claim therefore cannot commit after its caller has given up. If the server does
+// not confirm the cancellation within cancelWait, the connection is closed.
 func cancelAtDeadline(cc *pgx.ConnConfig) {
 	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler { return &canceller{conn: c} }
 }
 
-// canceller cancels a connection's statement. A cancel request names the connection, not the
-// statement, so a request that arrives late could cancel a statement of the connection's next user.
-// The canceller therefore blocks the caller until the server has confirmed that the request was
+// canceller cancels a connection's statement. A cancel request identifies the connection, not the
+// statement, so a late request could cancel a statement of the connection's next user. The
+// canceller therefore blocks the caller until the server has confirmed that the request was
 // delivered. Without confirmation, it marks the connection, and the pool closes the connection.
 type canceller struct {
 	conn      *pgconn.PgConn
@@ -52,7 +52,7 @@ func (c *canceller) HandleUnwatchAfterCancel() {
 	_ = c.conn.Conn().SetDeadline(time.Time{})
 }
 
-// isReusable is the PrepareConn hook of every pool. It rejects connections that may still receive a
+// isReusable is every pool's PrepareConn hook. It rejects connections that may still receive a
 // cancellation.
 func isReusable(_ context.Context, c *pgx.Conn) (bool, error) {
 	return c.PgConn().CustomData()[cancelPending] == nil, nil

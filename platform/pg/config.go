@@ -1,6 +1,6 @@
 // Package pg connects to Postgres. It provides one connection pool per role, batches that set the
-// role and the organization in the same round trip, and transactions that are retried if Postgres
-// rolls them back.
+// role and the organization in the same round trip, and transactions that are retried after
+// Postgres rolls them back.
 package pg
 
 import (
@@ -15,8 +15,8 @@ import (
 // full name in Postgres is "<prefix>_<role>". Example: crier_tenant
 type Role string
 
-// The roles. All roles except Login and Jobs have a pool. Login is the owner of the tables and is
-// used only for migrations, locks and LISTEN.
+// All roles except Login and Jobs have a pool. Login, the owner of the tables, is used only for
+// migrations, locks and LISTEN.
 const (
 	// Login means that the connection keeps the role it logged in with.
 	Login Role = ""
@@ -33,10 +33,10 @@ const (
 	// first use.
 	Retention Role = "retention"
 	// Keys is the Gate role with a separate pool for API key lookups. The pool has one connection.
-	// Because the pool is separate, these lookups do not wait behind work that needs no credential.
+	// Because of the separate pool, key lookups do not wait behind work that needs no credential.
 	Keys Role = "keys"
 	// Sessions is the Gate role with a separate pool for session lookups. The pool has one
-	// connection. Because the pool is separate, account operations that wait for locks do not delay
+	// connection. Because of the separate pool, account operations that wait for locks do not delay
 	// requests that have a session.
 	Sessions Role = "sessions"
 	// Jobs reads and writes the background jobs' tables; see DirectPool.
@@ -60,9 +60,10 @@ type Config struct {
 	Pooler string `env:"POOLER" doc:"Set to transaction if DATABASE_URL goes through a transaction pooler."`
 	// RolePrefix defaults to crier.
 	RolePrefix string `env:"ROLE_PREFIX, default=crier" doc:"Prefix of the database role names."`
-	// MaxConns is the maximum number of connections in all pools together, except Retention, Keys,
-	// Sessions and Jobs. 0 means twice the number of cores plus 2, and at least 16. About half of
-	// the connections are in the Tenant pool, and one organization uses at most half of that pool.
+	// MaxConns is the maximum number of connections in all pools together, not counting the pools
+	// of Retention, Keys, Sessions and Jobs. 0 means twice the number of cores plus 2, but at least
+	// 16. About half of the connections are in the Tenant pool, and one organization uses at most
+	// half of that pool.
 	MaxConns int32 `env:"DATABASE_MAX_CONNS" doc:"Number of connections in the shared pools; defaults to 2 x cores + 2, but at least 16."`
 }
 
@@ -111,9 +112,9 @@ func (c Config) roleName(r Role) string {
 	return c.RolePrefix + "_" + string(r)
 }
 
-// minConns is the smallest default for MaxConns. It leaves at least two connections for every pool
-// that shares MaxConns; see poolSize. Three processes, each with an edge and a worker, still stay
-// below Postgres's default limit of 100 connections.
+// minConns is the minimum default for MaxConns. It leaves at least two connections for every pool
+// that shares MaxConns; see poolSize. With it, three processes that each have an edge and a worker
+// stay below Postgres's default limit of 100 connections.
 const minConns = 16
 
 // FewestConns is the smallest valid MaxConns: one connection for each role that shares it.

@@ -16,12 +16,12 @@ import (
 	"crier/platform/fault"
 )
 
-// RetryAfter is the retry delay that Fault suggests while the database cannot be reached. A restart
-// of the database takes about that long.
+// RetryAfter is the retry delay that Fault suggests while the database cannot be reached. A
+// database restart takes about that long.
 const RetryAfter = 3 * time.Second
 
 // Fault suggests these retry delays if a call failed because of conflicting transactions, or
-// because the organization's other calls hold all the connections it may use. Most such
+// because the organization's other calls hold all the connections it may use. Most of these
 // transactions and calls take only milliseconds.
 const (
 	lockedRetryAfter = time.Second
@@ -29,12 +29,12 @@ const (
 )
 
 // ErrOrgBusy is returned by Read, WriteOrg and InOrg if the organization's other calls hold all the
-// connections it may use. Nothing was executed. Other organizations are not affected.
+// connections the organization may use. Nothing was executed. Other organizations are not affected.
 var ErrOrgBusy = errors.New("other calls of the organization are using all its connections")
 
-// SQLSTATE codes that this package handles. Postgres sends codeCanceled after statement_timeout and
-// after a client's cancel request. It sends codeIdleInTx after it has rolled back a transaction in
-// which this process paused for too long.
+// These are the SQLSTATE codes that this package handles. Postgres sends codeCanceled after
+// statement_timeout and after a client's cancel request. It sends codeIdleInTx if it has rolled
+// back a transaction because this process was idle in it for too long.
 const (
 	codeUnique         = "23505"
 	codeDeadlock       = "40P01"
@@ -49,8 +49,8 @@ const (
 	codeStarting       = "57P03"
 )
 
-// awayClasses are the SQLSTATE classes of errors that mean the server currently cannot execute any
-// statement: connection exceptions, insufficient resources (a full disk, too many sessions),
+// awayClasses are the SQLSTATE classes of errors that mean the server currently cannot execute
+// statements: connection exceptions, insufficient resources (a full disk, too many sessions),
 // operator intervention (a shutdown, a statement timeout) and system errors.
 var awayClasses = []string{"08", "53", "57", "58"}
 
@@ -101,7 +101,7 @@ func IsAway(err error) bool {
 	return errors.As(err, &ce) || errors.As(err, &ne)
 }
 
-// IsSlow reports whether the database did not respond in time, or responded that it does not accept
+// IsSlow reports whether the database did not respond in time or responded that it does not accept
 // connections yet.
 func IsSlow(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || hasCode(err, codeStarting)
@@ -119,8 +119,8 @@ func IsRefused(err error) bool {
 }
 
 // IsLocked reports whether a statement failed because of other transactions: a lock timeout, a
-// deadlock or a serialization failure. The statement may succeed soon, or at once without the
-// contended row.
+// deadlock or a serialization failure. The statement may succeed soon, or immediately if it leaves
+// out the contended row.
 func IsLocked(err error) bool { return hasCode(err, codeLockTimeout, codeDeadlock, codeSerialization) }
 
 // IsRolledBack reports whether Postgres returned an error that ended the transaction but not the
@@ -137,11 +137,11 @@ func IsRowError(err error) bool {
 	return IsRefused(err) || IsLocked(err) || hasCode(err, codeCanceled) && !errors.Is(err, context.Canceled)
 }
 
-// IsOrgBusy reports whether err matches ErrOrgBusy: nothing was executed, and a later call may
-// succeed.
+// IsOrgBusy reports whether err matches ErrOrgBusy. If so, nothing was executed, and a later call
+// may succeed.
 func IsOrgBusy(err error) bool { return errors.Is(err, ErrOrgBusy) }
 
-// IsEnvironment reports whether the cause of err is neither a row nor a value. Either the call was
+// IsEnvironment reports whether err has a cause other than a row or a value. Either the call was
 // canceled, the database cannot be reached, or something that every statement needs is missing or
 // in use. A later call may succeed.
 func IsEnvironment(err error) bool {
@@ -153,9 +153,9 @@ func IsEnvironment(err error) bool {
 }
 
 // Reason returns a sentence that tells operators why Postgres rejected a statement. The sentence
-// consists of the SQLSTATE and the constraint's name. If there is no constraint, Postgres's message
-// follows the SQLSTATE, truncated to 200 bytes. The sentence omits the detail line, which would
-// repeat the row's values.
+// consists of the SQLSTATE and the constraint's name. If there is no constraint, it contains
+// Postgres's message, truncated to 200 bytes, in place of the name. The sentence omits the detail
+// line, which would repeat the row's values.
 func Reason(err error) string {
 	var pe *pgconn.PgError
 	if !errors.As(err, &pe) {

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Narrowing lists what a request may see of its organization: these channels, the channels of these
-// customers, and everything that belongs to either, such as posts.
+// Narrowing lists what a request may see of its organization: the given channels, the given
+// customers' channels, and everything that belongs to these channels or customers, such as posts.
 type Narrowing struct {
 	// Channels and Customers are ids. An id that does not parse matches nothing.
 	Channels, Customers []string
@@ -17,17 +17,16 @@ type Narrowing struct {
 
 type narrowingKey struct{}
 
-// narrowing holds the values of the settings app.channels and app.customers, which the policies
-// named narrow compare rows with. Both are text of the type uuid[]. An empty app.channels means
-// that nothing is hidden, so a narrowing without channels has {}.
+// narrowing holds the values of the settings app.channels and app.customers. The policies named
+// narrow compare rows with these values. Both are uuid[] values in text form. An empty app.channels
+// means that nothing is hidden, so a narrowing without channels uses {}.
 type narrowing struct{ channels, customers string }
 
 // Narrow returns a context whose calls to Read, WriteOrg, InOrg and EnterOrg see only what n lists.
-// To them, other channels and their posts do not exist. Postgres determines a customer's channels
-// when a statement runs, so that a channel moved to another customer is hidden or shown at once.
+// For these calls, other channels and their posts do not exist. Postgres determines a customer's
+// channels when a statement runs, so moving a channel to another customer takes effect immediately.
 //
-// If n is empty, Narrow returns ctx unchanged: everything remains visible, or remains hidden if ctx
-// is narrowed already.
+// If n is empty, Narrow returns ctx unchanged, including any narrowing that ctx already has.
 func Narrow(ctx context.Context, n Narrowing) context.Context {
 	if len(n.Channels) == 0 && len(n.Customers) == 0 {
 		return ctx
@@ -37,9 +36,9 @@ func Narrow(ctx context.Context, n Narrowing) context.Context {
 	})
 }
 
-// Whole returns a context without the narrowing of ctx. Use it for transactions that must see all
-// rows of the organization, for example to count them or to check that a value is unique. What they
-// read must not be shown. Inside a narrowed transaction, use AsWhole instead.
+// Whole returns ctx without its narrowing. Use it for transactions that must see all of the
+// organization's rows, for example to count them or to check that a value is unique. The rows must
+// not be shown to the client. Inside a narrowed transaction, use AsWhole instead.
 func Whole(ctx context.Context) context.Context {
 	if !IsNarrowed(ctx) {
 		return ctx
@@ -58,8 +57,8 @@ func narrowingOf(ctx context.Context) (n narrowing, narrowed bool) {
 	return n, narrowed
 }
 
-// AsWhole runs fn with all rows of the organization visible, inside a transaction that was begun
-// with ctx. The context that it passes to fn is Whole. If ctx is not narrowed, AsWhole only calls
+// AsWhole runs fn with all of the organization's rows visible, inside a transaction that was begun
+// with ctx. It passes fn the context that Whole returns. If ctx is not narrowed, AsWhole only calls
 // fn. It returns the error from fn or from Postgres. After an error from Postgres, the transaction
 // must end.
 func AsWhole(ctx context.Context, tx pgx.Tx, fn func(ctx context.Context) error) error {
@@ -71,7 +70,8 @@ func AsWhole(ctx context.Context, tx pgx.Tx, fn func(ctx context.Context) error)
 		return err
 	}
 	err := fn(Whole(ctx))
-	// If this fails, Postgres has aborted the transaction, so it reads nothing more.
+	// If this fails, Postgres has aborted the transaction, so the caller cannot read anything more
+	// in it.
 	if _, failed := tx.Exec(ctx, n.set()); err == nil {
 		err = failed
 	}
@@ -83,8 +83,8 @@ func (n narrowing) set() string {
 	return "set local app.channels = '" + n.channels + "'; set local app.customers = '" + n.customers + "'"
 }
 
-// orgSettings returns the statements that put the current transaction into an organization, with
-// the narrowing of ctx. uuid.UUID and uuidArray contain no characters that need quoting.
+// orgSettings returns the statements that apply an organization, and the narrowing of ctx, to the
+// current transaction. UUIDs in text form and the results of uuidArray need no quoting.
 func orgSettings(ctx context.Context, org uuid.UUID) string {
 	sql := "set local app.org_id = '" + org.String() + "'"
 	if n, narrowed := narrowingOf(ctx); narrowed {
@@ -93,7 +93,7 @@ func orgSettings(ctx context.Context, org uuid.UUID) string {
 	return sql
 }
 
-// queueOrg is orgSettings for a batch: one statement.
+// queueOrg is like orgSettings but queues a single statement in a batch.
 func queueOrg(ctx context.Context, b *pgx.Batch, org uuid.UUID) {
 	n, narrowed := narrowingOf(ctx)
 	if !narrowed {
@@ -104,7 +104,7 @@ func queueOrg(ctx context.Context, b *pgx.Batch, org uuid.UUID) {
 		"set_config('app.customers', $3, true)", org.String(), n.channels, n.customers)
 }
 
-// uuidArray returns ids as the text of a uuid[].
+// uuidArray returns ids as a uuid[] in text form. It replaces invalid ids with uuid.Nil.
 func uuidArray(ids []string) string {
 	words := make([]string, len(ids))
 	for i, id := range ids {

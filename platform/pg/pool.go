@@ -21,7 +21,7 @@ import (
 )
 
 // The pools of sharedRoles share MaxConns connections. The pool of each role in singleRoles has one
-// connection, which does not count toward MaxConns.
+// connection, which is not counted in MaxConns.
 var (
 	sharedRoles = [...]Role{Tenant, Gate, Clock, Sender}
 	singleRoles = [...]Role{Retention, Keys, Sessions}
@@ -38,14 +38,15 @@ const (
 	// connections but never responds.
 	connectTimeout = 5 * time.Second
 
-	// answerMargin is how long a client waits for a response beyond the server's statement_timeout.
+	// answerMargin is how much longer than the server's statement_timeout a client waits for a
+	// response.
 	answerMargin = 3 * time.Second
 	// cancelWait is how long a client waits, after its deadline, for the server to confirm the
 	// cancellation.
 	cancelWait = time.Second
 
 	// maxOrgWaiters is how many of an organization's calls may wait for connections. Any further
-	// call fails at once with ErrOrgBusy.
+	// call immediately fails with ErrOrgBusy.
 	maxOrgWaiters = 128
 )
 
@@ -79,7 +80,7 @@ func lockTimeout(r Role) string {
 type DB struct {
 	cfg   Config
 	pools map[Role]*pgxpool.Pool
-	// orgs limits the connections of the Tenant pool per organization.
+	// orgs limits the Tenant pool's connections per organization.
 	orgs     *limit.PerKey[uuid.UUID]
 	planning sync.Mutex // held by Plan
 	closed   atomic.Bool
@@ -118,9 +119,9 @@ func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
 	pc.MinConns, pc.MinIdleConns, pc.MaxConns = 0, 0, poolSize(r, d.cfg.MaxConns)
 	pc.MaxConnIdleTime, pc.PingTimeout = maxConnIdle, connectTimeout
 	if r == Clock || r == Sender {
-		// Plan does not run on connections that are opened later. Connections in these two pools
-		// are therefore long-lived, whether busy or idle, and expire one by one. A connection that
-		// breaks, for example in a failover, is dropped on its next use.
+		// Connections that are opened after a call to Plan have no planned statements. Connections
+		// in these two pools are therefore long-lived, whether busy or idle, and expire one by one.
+		// A connection that breaks, for example in a failover, is dropped on its next use.
 		pc.MaxConnLifetime, pc.MaxConnLifetimeJitter = plannedConnLife, plannedConnLife
 		pc.MaxConnIdleTime = plannedConnLife + plannedConnLife
 	}
@@ -160,15 +161,15 @@ func settings(r Role) map[string]string {
 	return out
 }
 
-// plannerSettings returns the planner settings for the scheduler's few large statements. Their
-// plans are generic and cached, because planning a claim costs more than executing it.
+// plannerSettings returns the planner settings for the scheduler's few large statements. These
+// statements use cached generic plans, because planning a claim costs more than executing it.
 //
 // The plans use only indexes. Statistics collected in an idle hour make tables look empty and scans
 // look cheap, which would slow down the next burst. The settings therefore rule out sequential and
 // bitmap scans as well as hash and merge joins.
 //
-// The form of the statements ("x = any (array[y])") also leads the planner to the index. Both the
-// settings and this form are needed. Memoize is off because no key is looked up twice.
+// The form of the statements ("x = any (array[y])") also makes the planner choose the index. Both
+// the settings and this form are needed. Memoize is off because no key is looked up twice.
 func plannerSettings() map[string]string {
 	return map[string]string{
 		"plan_cache_mode":   "force_generic_plan",
@@ -188,10 +189,10 @@ func setConnectTimeout(cc *pgx.ConnConfig) {
 	}
 }
 
-// poolSize returns how many of total connections the role's pool gets. Clock gets a quarter, Gate
-// and Sender get an eighth each, and Tenant, which does nearly all the work, gets the rest. With
-// minConns, the sizes are 4, 2, 2 and 8. If these pools had only one connection each, a slow sweep
-// would delay every claim and every outcome, and a slow lookup would delay every sign-in.
+// poolSize returns the number of connections in the role's pool. Of total, Clock gets a quarter,
+// Gate and Sender get an eighth each, and Tenant, which does nearly all the work, gets the rest.
+// With minConns, the sizes are 4, 2, 2 and 8. If these pools had only one connection each, a slow
+// sweep would delay every claim and every outcome, and a slow lookup would delay every sign-in.
 func poolSize(r Role, total int32) int32 {
 	switch r {
 	case Retention, Keys, Sessions:
@@ -234,13 +235,13 @@ func (d *DB) Ping(ctx context.Context) error {
 }
 
 // Pool returns the role's pool, for work that DB's methods do not cover. It returns nil if the role
-// has no pool. Behind a transaction pooler, the pool's connections are not in the role; use Read,
-// InOrg, InRole, WriteOrg and WriteRole there.
+// has no pool. Behind a transaction pooler, the pool's connections do not have the role; use Read,
+// InOrg, InRole, WriteOrg and WriteRole instead.
 func (d *DB) Pool(r Role) *pgxpool.Pool { return d.pools[r] }
 
-// Direct opens a connection that bypasses any pooler, for session locks and LISTEN. With Login, the
-// connection does not switch to another role. The caller must close the connection. Direct returns
-// fault.Unavailable if it cannot connect, and fault.Invalid if the URL cannot be parsed.
+// Direct opens a connection that bypasses any pooler, for session locks and LISTEN. If r is Login,
+// the connection keeps the role it logged in with. The caller must close the connection. Direct
+// returns fault.Unavailable if it cannot connect, and fault.Invalid if the URL cannot be parsed.
 func (d *DB) Direct(ctx context.Context, r Role) (*pgx.Conn, error) {
 	cc, err := pgx.ParseConfig(d.cfg.Direct())
 	if err != nil {
@@ -259,9 +260,9 @@ func (d *DB) Direct(ctx context.Context, r Role) (*pgx.Conn, error) {
 }
 
 // DirectPool returns a pool that bypasses any pooler and has at most conns connections in the role.
-// It serves libraries that need a separate pool, for example to LISTEN. The pool opens its first
-// connection on first use, and the caller must close it. DirectPool returns fault.Invalid if the
-// URL cannot be parsed.
+// It is for libraries that need a separate pool, for example to LISTEN. The pool opens its first
+// connection on first use, and the caller must close the pool. DirectPool returns fault.Invalid if
+// the URL cannot be parsed.
 func (d *DB) DirectPool(ctx context.Context, r Role, conns int32) (*pgxpool.Pool, error) {
 	pc, err := pgxpool.ParseConfig(d.cfg.Direct())
 	if err != nil {

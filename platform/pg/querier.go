@@ -7,8 +7,7 @@ import (
 )
 
 // Querier reads in the caller's transaction. A port takes a Querier if it must read in that
-// transaction. If it read on a second connection, it could wait for the connection that the caller
-// holds.
+// transaction. A read on a second connection could wait for the connection that the caller holds.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row

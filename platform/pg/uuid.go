@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// uuidCodec encodes and decodes ids as 16 bytes. For types that implement the interfaces of
-// database/sql, pgx's codec uses the text form, which is slow for lists of thousands of ids.
+// uuidCodec encodes and decodes ids as 16 bytes. For types that implement the database/sql
+// interfaces, pgx's own codec uses the text form, which is slow for lists of thousands of ids.
 type uuidCodec struct{ pgtype.UUIDCodec }
 
 // identifier is implemented by the types in platform/id. The zero value is encoded as NULL.

@@ -16,16 +16,17 @@ import (
 	"crier/platform/limit"
 )
 
-// retryPolicy determines how many times retry tries a call that Postgres rolls back. pause is the
-// unit of the pauses between tries.
+// retryPolicy determines how retry repeats a call that Postgres has rolled back. times is the
+// maximum number of tries, and pause is the unit of the pauses between them.
 type retryPolicy struct {
 	times int
 	pause time.Duration
 }
 
-// retryPolicyOf returns the retryPolicy of a role. Gate retries often instead of holding a
-// connection while it waits for locks. It has few connections, which all organizations share, and
-// one organization can keep its own rows locked for a long time.
+// retryPolicyOf returns the retryPolicy of a role. Gate has few connections, which all
+// organizations share, and one organization can keep its own rows locked for a long time. In the
+// Gate role, a call is therefore retried often instead of holding a connection while it waits for
+// locks.
 func retryPolicyOf(r Role) retryPolicy {
 	if r == Gate {
 		return retryPolicy{times: 10, pause: 50 * time.Millisecond}
@@ -37,8 +38,8 @@ func retryPolicyOf(r Role) retryPolicy {
 // transaction. It returns the first error from any query. The batch must not contain BEGIN or
 // COMMIT.
 //
-// Read is retried like InOrg, and also if a migration changed a column's type under a cached plan.
-// The batch's callbacks must therefore overwrite the results of an earlier try.
+// Read is retried like InOrg. It is also retried if a migration changed the type of a column in a
+// cached plan. The batch's callbacks must therefore overwrite the results of an earlier try.
 //
 // An organization's calls to Read, WriteOrg and InOrg use at most half of the Tenant pool's
 // connections at once. A further call waits for one of these calls to end. It fails with ErrOrgBusy
@@ -58,9 +59,9 @@ func (d *DB) WriteOrg(ctx context.Context, org uuid.UUID, queue func(b *pgx.Batc
 	return d.batch(ctx, Tenant, org, queue)
 }
 
-// WriteRole is like WriteOrg but for the roles that work across organizations. Use it for their
-// single-statement reads, too. It returns fault.Internal for a role without a pool, and otherwise
-// the first error from any query.
+// WriteRole is like WriteOrg but for the roles that work across organizations. Single-statement
+// reads in these roles also use WriteRole. It returns fault.Internal for a role without a pool, and
+// otherwise the first error from any query.
 func (d *DB) WriteRole(ctx context.Context, r Role, queue func(b *pgx.Batch)) error {
 	if d.pools[r] == nil {
 		return noPool("pg.WriteRole", r)
@@ -69,9 +70,9 @@ func (d *DB) WriteRole(ctx context.Context, r Role, queue func(b *pgx.Batch)) er
 }
 
 // Plan prepares the statements on every connection of the role's pool before they are needed. It
-// borrows every connection, waiting for those in use, and executes each statement once on each
-// connection with NULL for all parameters. With these parameters, the statements must change
-// nothing. Behind a transaction pooler, where no plan is kept, Plan does nothing.
+// borrows every connection, waiting for those in use. On each, it executes each statement once with
+// NULL for all parameters. With NULL parameters, the statements must change nothing. Behind a
+// transaction pooler, where no plan is kept, Plan does nothing.
 //
 // Plan returns fault.Internal for a role without a pool, and otherwise the first error from a
 // connection or a statement.
@@ -181,15 +182,15 @@ func (d *DB) inTx(ctx context.Context, r Role, org uuid.UUID, begin string, fn f
 type orgWait struct{}
 
 // WithOrgWait returns a context that limits how long Read, WriteOrg and InOrg wait for the
-// organization's other calls. After that time, they fail with ErrOrgBusy. The statements themselves
-// are not limited.
+// organization's other calls. After that time, these methods fail with ErrOrgBusy. The duration of
+// the statements themselves is not limited.
 func WithOrgWait(ctx context.Context, most time.Duration) context.Context {
 	return context.WithValue(ctx, orgWait{}, most)
 }
 
-// acquireOrg waits until the organization may use one more connection, and returns a function that
-// gives the connection back. For uuid.Nil, it returns at once. It fails with ErrOrgBusy if the wait
-// takes too long or too many calls are already waiting.
+// acquireOrg waits until the organization may use one more connection, and returns a function to
+// call after using the connection. For uuid.Nil, it returns immediately. It fails with ErrOrgBusy
+// if the wait takes too long or too many calls are already waiting.
 func (d *DB) acquireOrg(ctx context.Context, org uuid.UUID) (leave func(), err error) {
 	if org == uuid.Nil {
 		return func() {}, nil
@@ -216,8 +217,8 @@ func withDeadline(ctx context.Context, r Role) (context.Context, context.CancelF
 	return context.WithTimeout(ctx, statementTimeout(r)+answerMargin)
 }
 
-// withCause adds the cause to err if err lacks it. After Close, the cause is errClosed. If the
-// caller canceled the statement and the server reports only the cancellation, the cause is
+// withCause adds the cause to err if err does not contain it. After Close, the cause is errClosed.
+// If the caller canceled the statement and the server reports only the cancellation, the cause is
 // context.Canceled.
 func (d *DB) withCause(ctx context.Context, err error) error {
 	switch {
@@ -242,7 +243,7 @@ func (d *DB) begin(r Role) string {
 	return strings.Join(parts, "; ")
 }
 
-// queueSettings queues the settings of the role, the organization and the narrowing of ctx for this
+// queueSettings queues statements that apply the role, the organization and ctx's narrowing to this
 // transaction only. Without a pooler, the connection is already in the role. uuid.Nil means no
 // organization.
 func (d *DB) queueSettings(ctx context.Context, b *pgx.Batch, r Role, org uuid.UUID) {
@@ -257,9 +258,9 @@ func (d *DB) queueSettings(ctx context.Context, b *pgx.Batch, r Role, org uuid.U
 	}
 }
 
-// retry calls do until it succeeds, fails with a code that is not in codes, or has been called
-// most.times times. The pause after try n is n to 2n times most.pause. If ctx ends during a pause,
-// retry returns the last error from do.
+// retry calls do up to most.times times, until do succeeds or fails with a code that is not in
+// codes. The pause after try n is n to 2n times most.pause. If ctx ends during a pause, retry
+// returns the last error from do.
 func retry(ctx context.Context, most retryPolicy, codes []string, do func() error) error {
 	for n := 1; ; n++ {
 		err := do()
@@ -276,9 +277,10 @@ func retry(ctx context.Context, most retryPolicy, codes []string, do func() erro
 	}
 }
 
-// EnterOrg switches the rest of a transaction to the Tenant role in one organization, with the
-// narrowing of ctx. The transaction must come from InRole, or must have used EnterOrg or EnterRole
-// before. It keeps an earlier narrowing if ctx has none. EnterOrg returns any error from Postgres.
+// EnterOrg switches the rest of a transaction to the Tenant role in one organization, with ctx's
+// narrowing. If ctx has none, the transaction keeps any narrowing it already has. The transaction
+// must come from InRole, or must have used EnterOrg or EnterRole before. EnterOrg returns any error
+// from Postgres.
 func (d *DB) EnterOrg(ctx context.Context, tx pgx.Tx, org uuid.UUID) error {
 	_, err := tx.Exec(ctx, "set local role "+d.cfg.roleName(Tenant)+"; "+orgSettings(ctx, org))
 	return err
@@ -291,9 +293,9 @@ func (d *DB) EnterRole(ctx context.Context, tx pgx.Tx, r Role) error {
 	return err
 }
 
-// AsGate runs fn as the Gate role, inside a transaction that runs as the Tenant role. If fn returns
-// nil, the transaction continues as Tenant in its organization. AsGate returns any error from fn or
-// Postgres, after which the transaction must end.
+// AsGate runs fn in the Gate role, inside a transaction that is in the Tenant role. If fn returns
+// nil, the transaction returns to the Tenant role in its organization. AsGate returns any error
+// from fn or Postgres. After an error, the transaction must end.
 func (d *DB) AsGate(ctx context.Context, tx pgx.Tx, org uuid.UUID, fn func(q Querier) error) error {
 	if err := d.EnterRole(ctx, tx, Gate); err != nil {
 		return err

@@ -4,11 +4,11 @@ package ratelimit
 
 import "time"
 
-// Span is the length of every window. Limits are therefore requests per minute.
+// Span is the length of every window, so limits are requests per minute.
 const Span = time.Minute
 
-// Window counts the allowed requests for one key. The zero Window is expired. It is not safe for
-// concurrent use.
+// Window counts a key's allowed requests. The zero Window is expired. It is not safe for concurrent
+// use.
 type Window struct {
 	start time.Time
 	used  int
@@ -27,8 +27,8 @@ type Verdict struct {
 	RetryAfter time.Duration
 }
 
-// Take counts one request, made at the time now, against limit. It begins a new window if this one
-// has expired. A rejected request does not count.
+// Take counts one request, made at time now, against limit. It begins a new window if the current
+// one has expired. A rejected request does not count.
 func (w *Window) Take(now time.Time, limit int) Verdict {
 	if w.Expired(now) {
 		w.start, w.used = now, 0
@@ -47,7 +47,7 @@ func (w *Window) Expired(now time.Time) bool {
 	return w.start.IsZero() || !now.Before(w.start.Add(Span)) || now.Before(w.start)
 }
 
-// ceilSecond rounds d up to whole seconds, at least one.
+// ceilSecond rounds d up to whole seconds. The result is at least one second.
 func ceilSecond(d time.Duration) time.Duration {
 	return max(time.Second, (d + time.Second - 1).Truncate(time.Second))
 }

@@ -26,8 +26,8 @@ func NewWindows[K comparable](maxKeys int) *Windows[K] {
 	return &Windows[K]{maxKeys: maxKeys, young: map[K]Window{}}
 }
 
-// Take counts one request for key, made at the time now, against limit. The limit may differ
-// between calls. A rejected request does not count.
+// Take counts one request for key, made at time now, against limit. The limit may differ between
+// calls. A rejected request does not count.
 func (s *Windows[K]) Take(key K, now time.Time, limit int) Verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,9 +41,9 @@ func (s *Windows[K]) Take(key K, now time.Time, limit int) Verdict {
 	return v
 }
 
-// rotate begins a new generation if the young one is full or a Span old. The windows it drops were
-// last used before the young generation began. They have expired, unless the young generation
-// filled up early.
+// rotate begins a new generation if the young one is full or at least a Span old. It drops the
+// windows that were last used before the young generation began. They have expired, unless the
+// young generation filled up early.
 func (s *Windows[K]) rotate(now time.Time) {
 	// If the clock was set back, the generation lasts longer than a Span.
 	if now.Sub(s.since) < Span && len(s.young) < s.maxKeys {

@@ -17,7 +17,7 @@ type AttemptRules struct {
 	// key in the same way.
 	//
 	// The second key never waits. Instead, once the third key has Shared attempts, the third key's
-	// delay is at least the one that Delays[1] lists for the second key's number of attempts. No
+	// delay is at least the delay that Delays[1] lists for the second key's number of attempts. No
 	// delay may be longer than Memory.
 	Delays [3][]time.Duration
 	// Shared is how many attempts the third key must have before Delays[1] applies to it; see
@@ -32,9 +32,9 @@ type AttemptRules struct {
 	Timeout time.Duration
 }
 
-// Attempts counts attempts and delays further attempts, for all clients of the Redis server
-// together. It is safe for concurrent use. Each call runs a script, atomically and in one round
-// trip. A call that fails may still have been executed.
+// Attempts counts attempts and delays further attempts, across all clients of the Redis server. It
+// is safe for concurrent use. Each call runs a script, atomically and in one round trip. A call
+// that fails may still have been executed.
 type Attempts struct {
 	rdb   *goredis.Client
 	keys  []string

@@ -10,7 +10,7 @@ import (
 
 // Take takes up to n tokens from the named rate limit, which all clients of the server share. The
 // bucket's size is posts, and an empty bucket refills evenly over the duration per. Take returns
-// the number of tokens taken. If that is less than n, it also returns the time until the next
+// the number of tokens taken. If it takes fewer than n, it also returns the time until the next
 // token, which never exceeds per.
 //
 // Take returns an error if the server reports a time longer than per, which happens if the server's

@@ -15,7 +15,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// Config names the Redis server that the processes share.
+// Config identifies the Redis server that the processes share.
 type Config struct {
 	// URL is the URL of the Redis server. It is empty if this process shares no limits with others.
 	// Example: redis://:password@10.0.0.5:6379/0

@@ -42,10 +42,10 @@ var (
 // hash keys that are secret or long, because Redis and error texts show keys unchanged.
 //
 // Take runs a script, which is atomic and takes one round trip once the server has loaded it. The
-// server times the window and deletes it when it ends. ends is a time on this process's clock, and
+// server times the window and deletes it at its end. ends is a time on this process's clock, and
 // can be late by at most the time that the server took to respond.
 //
-// Take returns an error if Redis fails, or does not respond before the timeout or the end of ctx.
+// Take returns an error if Redis fails or does not respond before the timeout or the end of ctx.
 // The request may still have been counted. If the connection breaks, Take retries within the
 // timeout, which can count the request twice.
 //

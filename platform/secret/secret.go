@@ -24,7 +24,7 @@ const keySize = 32
 
 // Config holds an instance's encryption keys, which all its processes share.
 type Config struct {
-	// Keys are separated by commas. The first one encrypts; all of them decrypt.
+	// Keys are separated by commas. The first key encrypts; all keys decrypt.
 	Keys Text `env:"ENCRYPTION_KEYS, required" doc:"Comma-separated list of base64-encoded 32-byte keys. The first key encrypts; all keys decrypt."`
 }
 
@@ -111,14 +111,14 @@ func decodeKey(text string) ([]byte, error) {
 }
 
 // keyID returns the id that Tink stores in front of a sealed secret. The id depends only on the
-// key, so secrets can still be opened after a restart or a change in the order of the keys. Tink
-// rejects the id 0.
+// key, so secrets can still be opened after a restart or after the keys are reordered. Tink rejects
+// the id 0.
 func keyID(raw []byte) uint32 {
 	sum := sha256.Sum256(append([]byte("crier key id "), raw...))
 	return max(binary.BigEndian.Uint32(sum[:4]), 1)
 }
 
-// Seal encrypts plain. bound is the id of the organization that owns the secret; Open needs the
+// Seal encrypts plain. bound is the id of the organization that owns the secret. Open needs the
 // same bound to decrypt the secret. Seal returns fault.Internal if bound is empty.
 func (k *Keyring) Seal(plain []byte, bound string) ([]byte, error) {
 	if bound == "" {
@@ -137,7 +137,7 @@ func (k *Keyring) Open(sealed []byte, bound string) ([]byte, error) {
 	return plain, nil
 }
 
-// GenerateKey returns a new random key in the form that NewKeyring takes. It returns an error if
+// GenerateKey returns a new random key in the form that NewKeyring accepts. It returns an error if
 // the system's source of randomness fails.
 func GenerateKey() (string, error) {
 	raw := make([]byte, keySize)

@@ -9,8 +9,8 @@ import (
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// HashToken returns the SHA-256 hash of a random token. The hash is stored in place of the token.
-// Do not use HashToken for passwords.
+// HashToken returns the SHA-256 hash of a random token. Store the hash instead of the token. Do not
+// use HashToken for passwords.
 func HashToken(s string) []byte {
 	sum := sha256.Sum256([]byte(s))
 	return sum[:]

@@ -13,8 +13,8 @@ import (
 	"crier/platform/fault"
 )
 
-// OK is the result of a check that passed. Degraded is the prefix of a result if the check failed
-// and was added with AddDegraded.
+// OK is the result of a check that passed. Degraded is the prefix of the result of a check that
+// failed and was added with AddDegraded.
 const (
 	OK       = "ok"
 	Degraded = "degraded: "
@@ -68,7 +68,7 @@ func (h *Health) Add(name string, run func(context.Context) error) {
 	h.add(&check{name: name, run: run})
 }
 
-// AddDegraded adds a check whose failure is reported while the service stays healthy. It replaces
+// AddDegraded adds a check whose failure is reported but leaves the service healthy. It replaces
 // any check with the same name.
 func (h *Health) AddDegraded(name string, run func(context.Context) error) {
 	h.add(&check{name: name, run: run, degraded: true})
@@ -80,8 +80,8 @@ func (h *Health) add(c *check) {
 	h.checks[c.name] = c
 }
 
-// Age returns a check that fails if the time that last returns, such as a loop's last heartbeat, is
-// longer ago than the limit most. last must not block.
+// Age returns a check that measures the age of the time returned by last, such as a loop's last
+// heartbeat. The check fails if the age exceeds most. last must not block.
 func Age(last func() time.Time, most time.Duration) func(context.Context) error {
 	return func(context.Context) error {
 		age := clock.System{}.Now().Sub(last())
@@ -100,8 +100,8 @@ func (h *Health) SetReady(ready bool) { h.ready.Store(ready) }
 // Ready reports whether a load balancer may send requests to this process.
 func (h *Health) Ready() bool { return h.ready.Load() }
 
-// Start begins to run the checks, which then run until Stop. It waits for the first results of
-// checks added with Add, for at most five seconds or until ctx ends. Further calls do nothing.
+// Start starts running the checks. They run until Stop is called. Start waits for the first results
+// of checks added with Add, for at most five seconds or until ctx ends. Further calls do nothing.
 func (h *Health) Start(ctx context.Context) {
 	h.mu.Lock()
 	started := h.started
@@ -121,8 +121,8 @@ func (h *Health) Start(ctx context.Context) {
 	}
 }
 
-// Stop ends the checks. After that, Check returns the latest results until they are too old, and
-// then returns failures.
+// Stop ends the checks. After that, Check keeps returning the latest results until they are too
+// old, and then returns failures.
 func (h *Health) Stop() { h.ended.Do(func() { close(h.stop) }) }
 
 func (h *Health) loop(first chan struct{}) {
@@ -144,7 +144,7 @@ func (h *Health) loop(first chan struct{}) {
 	}
 }
 
-// Refresh runs every check once and waits for the results, at most for the timeout passed to
+// Refresh runs every check once and waits for the results, but no longer than the timeout passed to
 // NewHealth. It skips checks that are already running. It is meant for tests.
 func (h *Health) Refresh() {
 	for _, r := range h.startChecks() {

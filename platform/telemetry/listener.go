@@ -108,8 +108,7 @@ func answerHealth(health *Health, log *slog.Logger) http.Handler {
 	})
 }
 
-// Addr returns the host:port of the network listener. If port 0 was configured, Addr returns the
-// actual port.
+// Addr returns the listener's host:port. If port 0 was configured, Addr returns the actual port.
 func (l *Listener) Addr() string { return l.ln.Addr().String() }
 
 // Stop waits for active requests. If ctx ends first, it closes their connections and returns ctx's

@@ -50,8 +50,7 @@ func hostPort(addr string) bool {
 //
 // The logger adds request_id from the context. It redacts attributes whose names suggest a secret,
 // tokens in query strings and after Bearer or Basic, and passwords in URLs. It truncates values to
-// 8 KB before quoting them, so that neither a client nor another server controls the size of the
-// log.
+// 8 KB before quoting them, so that clients and other servers cannot inflate the log.
 func NewLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, error) {
 	if err := (Config{LogFormat: format}).Validate(); err != nil {
 		return nil, err

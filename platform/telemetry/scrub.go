@@ -18,8 +18,8 @@ var (
 		`(?:token|secret|password|signature|key)|code|state|sig)=)[^&\s"'\\]+`)
 	inHeader = regexp.MustCompile(`(?i)\b(bearer|basic) +[a-z0-9._~+/=-]{8,}`)
 	inURL    = regexp.MustCompile(`(://)[^/\s:@"]*:[^/\s@"]+@`)
-	// These match a secret whose end was cut off by truncation. inQuery needs no such variant,
-	// because it matches secrets of any length.
+	// These patterns match a secret whose end was cut off by truncation. inQuery needs no such
+	// variant, because it matches secrets of any length.
 	cutHeader = regexp.MustCompile(`(?i)\b(bearer|basic) +[a-z0-9._~+/=-]*$`)
 	cutURL    = regexp.MustCompile(`(://)[^/\s:@"]*:[^/\s@"]*$`)
 )
@@ -54,8 +54,8 @@ func Scrub(s string) string {
 // six times as long.
 const maxValue = 8 << 10
 
-// clean redacts secrets in s and truncates it to maxValue bytes. If s was truncated, the number of
-// omitted bytes is appended.
+// clean redacts secrets in s and truncates the result to maxValue bytes. If bytes were omitted, it
+// appends their number.
 func clean(s string) string {
 	head := text.CutBytes(s, maxValue)
 	out := Scrub(head)

@@ -1,4 +1,4 @@
-// Package text truncates, cleans and formats short texts for people, such as names, notes and
+// Package text truncates, cleans and formats short texts for display, such as names, notes and
 // messages from other servers.
 package text
 
@@ -78,14 +78,14 @@ func Line(s string, n int) string {
 	return b.String()
 }
 
-// Hidden reports whether r is an invisible character that affects how others appear, either by
-// setting the writing direction or by having no width. Characters that join letters or emoji are
+// Hidden reports whether r is an invisible character that affects the appearance of others, either
+// by setting the writing direction or by having no width. Characters that join letters or emoji are
 // not Hidden.
 func Hidden(r rune) bool {
 	return unicode.Is(unicode.Bidi_Control, r) || r == '\u200B' || r == '\u2060' || r == '\uFEFF'
 }
 
-// Count returns a number with a noun: "1 post", "2 posts".
+// Count returns a number followed by a noun: "1 post", "2 posts".
 func Count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"

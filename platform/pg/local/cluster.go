@@ -16,12 +16,12 @@ import (
 
 const connectTimeout = 5 * time.Second
 
-// marker is the file that initialize writes once initdb has finished. If it is missing, the next
-// start deletes the data.
+// marker is the file that initialize writes once initdb has finished. If the file is missing, the
+// next start deletes the data.
 const marker = "ready"
 
 // initialize creates the cluster unless a complete one exists. The initdb process inherits the
-// processLock. If this process is killed, the next start therefore waits until initdb has ended.
+// processLock. If this process is killed, the next start therefore waits for initdb to end.
 func (p place) initialize(ctx context.Context, bin binaries, durable bool, processes *os.File) error {
 	_, err := os.Stat(p.join(marker))
 	if err == nil {

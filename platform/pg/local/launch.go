@@ -63,8 +63,8 @@ func (s *Server) launch(ctx context.Context, processes *os.File) (portTaken bool
 }
 
 // launchGuarded runs the start command args under guardScript and returns once the server accepts
-// connections. If ctx ends first, it kills the script and the command. If a server that was already
-// starting survives this, launch stops it.
+// connections. If ctx ends first, it kills the script and the command. A server that was already
+// starting can survive this; launch then stops it.
 func (s *Server) launchGuarded(ctx context.Context, processes *os.File, args []string) error {
 	guarded := append([]string{"-c", guardScript, "guard"}, args...)
 	cmd := s.place.command(context.WithoutCancel(ctx), processes, "/bin/sh", guarded...)

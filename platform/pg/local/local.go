@@ -29,8 +29,8 @@ const (
 	portTries     = 5
 	leftoverWait  = 30 * time.Second // for the server of an earlier run to stop
 	immediateWait = 10 * time.Second // for an immediate shutdown
-	// maxRestarts is how many times in a row Keep restarts a server. The count starts over after a
-	// run longer than stableAfter.
+	// maxRestarts is how many times in a row Keep restarts a server. A run longer than stableAfter
+	// resets the count.
 	maxRestarts = 5
 	stableAfter = time.Minute
 )
@@ -44,9 +44,9 @@ type Config struct {
 	Log *slog.Logger
 	// Durable turns fsync on. Without fsync, a crash of the machine can destroy the data.
 	Durable bool
-	// Detached lets the server outlive this process and be shared. Start uses a detached server
-	// that is already running. Without Detached, the server ends with this process, even if the
-	// process is killed.
+	// Detached lets the server outlive this process and lets processes share it. Start uses a
+	// detached server that is already running. Without Detached, the server ends with this process,
+	// even if the process is killed.
 	Detached bool
 	// Preload lists libraries to load at startup. Libraries that this Postgres does not have are
 	// skipped. Example: pg_stat_statements
@@ -80,8 +80,9 @@ type Server struct {
 // server that a killed run left behind, and replaces data that an interrupted first start left
 // incomplete. The caller must call Stop.
 //
-// Start returns fault.Conflict if another process uses the folder and cfg is not detached, and
-// fault.Unavailable if the server cannot be started. The error messages are suitable for users.
+// Start returns fault.Conflict if cfg is not detached and another process uses the folder. It
+// returns fault.Unavailable if the server cannot be started. The error messages are suitable for
+// users.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	pl, lock, err := lockFolder(ctx, &cfg)
 	if err != nil {
@@ -214,13 +215,13 @@ func (s *Server) Stop(ctx context.Context) error {
 	return nil
 }
 
-// end stops the server's processes and the guard, if any are running. The caller must hold s.mu,
+// end stops the server's processes and the guard if they are running. The caller must hold s.mu,
 // except in Start.
 func (s *Server) end(ctx context.Context) error {
 	processes, err := s.place.end(ctx)
 	if s.pid > 0 && errors.Is(err, fs.ErrNotExist) {
-		// The folder was removed with the data and the lock: there is nothing to write and nothing
-		// to wait for.
+		// The data and the lock were removed with the folder, so there is nothing to write and
+		// nothing to wait for.
 		_ = syscall.Kill(s.pid, syscall.SIGQUIT) // it may have ended
 		s.endGuard()
 		return nil
@@ -245,7 +246,7 @@ func (s *Server) endGuard() {
 // cannot be started or has exited more than maxRestarts times in a row, Keep returns
 // fault.Unavailable with a message that is suitable for users.
 //
-// Keep must be called only once. Stop may be called before it or while it runs.
+// Keep must be called only once. Stop may be called before or during Keep.
 func (s *Server) Keep(ctx context.Context) error {
 	// A context derived from s.stopping ends before Stop returns. With an AfterFunc on s.stopping,
 	// which runs in a goroutine, Keep could start the server again after Stop.
@@ -270,7 +271,7 @@ func (s *Server) Keep(ctx context.Context) error {
 	return nil
 }
 
-// wait returns once none of the server's processes is left.
+// wait returns once all of the server's processes have ended.
 func (s *Server) wait(ctx context.Context) error {
 	processes, err := s.place.lock(ctx, processLock, true)
 	if err != nil {

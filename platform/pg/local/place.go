@@ -39,7 +39,7 @@ func (p place) data() string { return p.join("data") }
 func (p place) pidName() string { return p.join("data/postmaster.pid") }
 
 // handleFD is the descriptor through which Postgres programs inherit the handle. Descriptor 3 is
-// the lock.
+// the lock file.
 const handleFD = 4
 
 // accountPath returns a path through which the account can open a file in the folder. The account
@@ -175,12 +175,13 @@ func (p place) write(name string, b []byte) error {
 }
 
 // processLock is the name of a lock that all of a server's processes inherit. The lock is free only
-// once none of these processes is left. The process id in postmaster.pid cannot show this, because
-// the id may have been reused.
+// once all of these processes have ended. The process id in postmaster.pid cannot show this,
+// because the id may have been reused.
 const processLock = "processes"
 
-// lock takes one of the folder's locks. If the lock is held, lock returns fault.Conflict. If wait
-// is true, it first waits for the lock until ctx ends. Closing the file releases the lock.
+// lock takes one of the folder's locks. If the lock is held and wait is true, lock waits for it
+// until ctx ends. If the lock is still held, lock returns fault.Conflict. Closing the file releases
+// the lock.
 func (p place) lock(ctx context.Context, name string, wait bool) (*os.File, error) {
 	f, err := os.OpenFile(p.join(name), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -200,8 +201,8 @@ func (p place) lock(ctx context.Context, name string, wait bool) (*os.File, erro
 	}
 }
 
-// end stops the server in the folder with a fast shutdown, followed by an immediate shutdown if ctx
-// ends first. It returns the processLock once no process is left. It never sends SIGKILL, which
+// end stops the server in the folder with a fast shutdown. If ctx ends first, an immediate shutdown
+// follows. end returns the processLock once all processes have ended. It never sends SIGKILL, which
 // would leave backends running.
 func (p place) end(ctx context.Context) (*os.File, error) {
 	lock, err := p.signal(ctx, syscall.SIGINT)
