@@ -87,8 +87,8 @@ func redirectRule(uri string) string {
 	return ""
 }
 
-// isWindowsScheme reports whether a scheme opens a part of Windows or of an Office program. Examples:
-// ms-settings, ms-word. Applications from the store of Windows use ms-appx-web.
+// isWindowsScheme reports whether a scheme opens a part of Windows or of an Office program.
+// Examples: ms-settings, ms-word. Applications from the store of Windows use ms-appx-web.
 func isWindowsScheme(scheme string) bool {
 	return strings.HasPrefix(scheme, "ms-") && scheme != "ms-appx-web"
 }

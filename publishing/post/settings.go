@@ -21,8 +21,8 @@ import (
 //
 // It returns NotFound if the post does not exist. It returns Forbidden if the principal may not
 // override the approval, or is an agent that may change only drafts or may queue no more posts
-// today. It returns Invalid if the post is queued and its new settings violate the platform's rules.
-// It returns Conflict if the post is being published, has been published, or may have been
+// today. It returns Invalid if the post is queued and its new settings violate the platform's
+// rules. It returns Conflict if the post is being published, has been published, or may have been
 // published.
 func (s *Posts) ChangeSettings(
 	ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeSettings,

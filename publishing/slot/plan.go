@@ -32,8 +32,8 @@ func (s *Slots) Plan(ctx context.Context, p tenancy.Principal, channel string) (
 
 // SetPlan replaces a channel's queue plan and returns the new plan. If cmd has a time zone, SetPlan
 // also replaces the channel's time zone. Posts that are already scheduled keep their times. SetPlan
-// returns Invalid if a time is invalid, NotFound if the channel does not exist, and Forbidden if the
-// principal is an agent.
+// returns Invalid if a time is invalid, NotFound if the channel does not exist, and Forbidden if
+// the principal is an agent.
 //
 // SetPlan writes no audit entry, because the posting times are visible in the channel.
 func (s *Slots) SetPlan(

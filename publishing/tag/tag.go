@@ -67,8 +67,8 @@ func (s *Tags) Update(
 }
 
 // Delete deletes a tag and returns the deleted tag. The tag then no longer appears on posts. Delete
-// returns NotFound if the tag does not exist, and Forbidden if the principal is an agent that may not
-// change tags.
+// returns NotFound if the tag does not exist, and Forbidden if the principal is an agent that may
+// not change tags.
 func (s *Tags) Delete(ctx context.Context, p tenancy.Principal, tag string) (publishing.Tag, error) {
 	const op = "publishing.DeleteTag"
 	parsed, ok := id.Parse[publishing.TagTag](tag)

@@ -63,7 +63,9 @@ func postID() *schema {
 }
 
 // cursor returns the schema of the argument that requests the next page.
-func cursor() *schema { return str("nextCursor of the previous result, to continue the list.").AsWord() }
+func cursor() *schema {
+	return str("nextCursor of the previous result, to continue the list.").AsWord()
+}
 
 // answers returns the schema for an answer. beside holds the answer's members other than output.
 func answers(output *schema, beside properties) *schema {

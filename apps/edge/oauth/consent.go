@@ -161,8 +161,8 @@ func (a *consents) addExisting(c *fiber.Ctx, view *consentView, p tenancy.Princi
 	return nil
 }
 
-// approved returns the answer that would make a grant what it is now. A client that now asks to
-// write for the first time starts with the box checked, as any new client does.
+// approved returns the answer that would produce the given grant. If the client asks to write for
+// the first time, the box is checked, as it is for a new client.
 func approved(g oidc.Grant, zone *time.Location) *answer {
 	l := g.Limits
 	out := &answer{write: !g.WriteDeclined, mustAsk: l.MustAsk, channels: l.Channels, customers: l.Customers}

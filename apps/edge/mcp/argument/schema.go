@@ -27,7 +27,7 @@ type Schema struct {
 	// Word marks a text without white space, such as an id. White space, invisible characters and
 	// quotation marks that were copied with it are removed; see paste.Word.
 	Word bool `json:"-"`
-	// Next names the tool that lists the possible values of an id.
+	// Next names the tool that lists an id's possible values.
 	Next string `json:"-"`
 }
 
@@ -68,7 +68,7 @@ func (s *Schema) Standard(value any) *Schema {
 	return s
 }
 
-// From describes an id by the tool that lists its possible values.
+// From marks an id and sets the name of the tool that lists its possible values.
 func (s *Schema) From(tool string) *Schema {
 	s.Next, s.Word = tool, true
 	return s
