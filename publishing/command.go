@@ -134,7 +134,7 @@ func (c CreatePosts) Validate() error {
 	if c.Date.IsZero() {
 		add("date", "must be an ISO 8601 date, for example 2026-01-02T15:04:05Z")
 	} else if !inYears(c.Date) {
-		add("date", yearsRule)
+		add("date", "%s", yearsRule)
 	}
 	c.Repeat.validate(c.Date, add)
 	if len(c.Tags) > MaxPostTags {
@@ -172,14 +172,20 @@ func (c CreatePosts) Validate() error {
 	return faults.Err("publishing.CreatePosts", "The post is not valid.")
 }
 
-// yearsRule is the rule for dates that inYears rejects.
-const yearsRule = "must be between the years 2000 and 2200"
+// FirstYear and LastYear limit the dates of posts.
+const (
+	FirstYear = 2000
+	LastYear  = 2200
+)
 
-func inYears(t time.Time) bool { return t.Year() >= 2000 && t.Year() <= 2200 }
+// yearsRule is the rule for dates that inYears rejects.
+var yearsRule = fmt.Sprintf("must be between the years %d and %d", FirstYear, LastYear)
+
+func inYears(t time.Time) bool { return t.Year() >= FirstYear && t.Year() <= LastYear }
 
 func (e CreateEntry) validate(at string, add func(name, format string, args ...any)) {
 	if !e.Date.IsZero() && !inYears(e.Date) {
-		add(at+".date", yearsRule)
+		add(at+".date", "%s", yearsRule)
 	}
 	if e.Channel == "" {
 		add(at+".channel", "is required")

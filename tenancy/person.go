@@ -92,7 +92,7 @@ type Member struct {
 
 // Impersonable is a membership that an instance administrator may impersonate.
 type Impersonable struct {
-	// ID is the value of the impersonate cookie; see ParseMembership.
+	// ID is the value of the impersonation cookie; see ParseMembership.
 	ID           string
 	Role         Role
 	Organization Organization

@@ -141,7 +141,7 @@ func (h *heldResponse) WriteHeader(status int) { h.status = status }
 func (h *heldResponse) Write(p []byte) (int, error) { return h.body.Write(p) }
 
 // readForm returns the parameters in a request's body, which must be a form or a JSON object. It
-// treats a parameter without a value as absent. Only resource may be repeated.
+// treats a parameter without a value as absent. Only the "resource" parameter may be repeated.
 func readForm(w http.ResponseWriter, r *http.Request) (url.Values, *oidc.Error) {
 	refuse := func(message string) (url.Values, *oidc.Error) { return nil, oidc.Fail(oidc.InvalidRequest, message) }
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))

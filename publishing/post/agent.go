@@ -51,9 +51,9 @@ func (s *Posts) take(ctx context.Context, tx *db.Tx, p tenancy.Principal, posts 
 	return &over
 }
 
-// takeChanged is like takeAllowance, but for one stored group that is queued or stays queued. It
-// also returns Forbidden if the post is repeated and the agent may not repeat posts, because the
-// change applies to later occurrences too.
+// takeChanged is like takeAllowance, but for one stored group that is being queued or is already
+// queued. It also returns Forbidden if the post is repeated and the agent may not repeat posts,
+// because the change applies to later occurrences too.
 func (s *Posts) takeChanged(
 	ctx context.Context, tx *db.Tx, op string, p tenancy.Principal, posts []poststore.PostStatus,
 ) error {

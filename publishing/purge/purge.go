@@ -123,7 +123,7 @@ func (p *purge) endSeries(ctx context.Context) error {
 	}
 }
 
-// each deletes the rows of the given kinds. An error in one kind does not stop the deletion of the
+// each deletes the rows of the given kinds. If it fails for one kind, it still deletes rows of the
 // other kinds.
 func (p *purge) each(ctx context.Context, kinds ...purgestore.Purgeable) (failed error) {
 	for _, kind := range kinds {

@@ -148,9 +148,9 @@ func (c *claimCall) claimHalves(ctx context.Context, w dispatch.Want, window int
 	return nil
 }
 
-// GiveBack puts the posts claimed by unanswered statements back into the queue, and wakes their
-// organizations. It can be called again after an error. A post that is not put back stays claimed
-// until its claim expires.
+// GiveBack puts posts back into the queue that were claimed by statements whose results never
+// arrived, and wakes the posts' organizations. It can be called again after an error. A post that
+// is not put back stays claimed until its claim expires.
 func (s *Sender) GiveBack(ctx context.Context, l dispatch.Lease, unanswered []int64) error {
 	orgs, err := schedulerstore.GiveBack(ctx, s.db, l, unanswered, s.db.Node)
 	for _, org := range orgs {

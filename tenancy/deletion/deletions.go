@@ -21,7 +21,7 @@ type Access interface {
 	AccessChanged(ctx context.Context, orgs ...tenancy.OrgID) error
 }
 
-// Publishing stops organizations from publishing and deletes their data.
+// Publishing stops an organization's posts from being published and deletes their data.
 type Publishing interface {
 	// Stop stops an organization from publishing. Once Stop has returned, no further platform call
 	// can begin.

@@ -25,7 +25,7 @@ type Keys interface {
 	ForgetOrgs(orgs ...tenancy.OrgID)
 }
 
-// Publishing stops organizations from publishing and lets them resume.
+// Publishing controls whether organizations can publish.
 type Publishing interface {
 	// Stop stops an organization from publishing. Once Stop has returned, no further platform call
 	// can begin.

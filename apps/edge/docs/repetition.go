@@ -5,7 +5,7 @@ type repetition struct {
 	// Operation is the id of an operation of the public API.
 	Operation string
 	Effect    Effect
-	// Text contains anything else the reader must know. It is "" if the effect is sufficient.
+	// Text contains anything else the reader must know. It is "" if Effect says everything.
 	Text string
 }
 

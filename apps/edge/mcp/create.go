@@ -216,15 +216,15 @@ func (c *call) checkDate(at string, e createEntry) error {
 	return c.checkAhead(at+".date", e.Channel, *e.Date)
 }
 
-// checkAhead returns a failure if a date is not in the future. If channel is not empty, the failure
-// suggests a call that finds a free posting time on that channel.
+// checkAhead returns a failure if a date is not in the future, or is too far in the future. If
+// channel is not empty, the failure suggests a call that finds a free posting time on that channel.
 func (c *call) checkAhead(field, channel string, at time.Time) error {
-	if at.After(c.now) {
+	if at.After(c.now) && at.Year() <= publishing.LastYear {
 		return nil
 	}
 	out := &failure{
-		Code: argument.CodeInvalid, Field: field,
-		Message: field + " must be in the future. Now it is " + c.now.Format(time.RFC3339) + ".",
+		Code: argument.CodeInvalid, Field: field, Message: fmt.Sprintf("%s must be in the future, and not after the year %d. "+
+			"Now it is %s.", field, publishing.LastYear, c.now.Format(time.RFC3339)),
 	}
 	if channel != "" {
 		out.Next = &nextCall{Tool: toolFindSlot, Arguments: map[string]any{"integrationId": channel}}

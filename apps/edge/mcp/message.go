@@ -2,11 +2,13 @@ package mcp
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"crier/apps/edge/route"
 	"crier/platform/fault"
 )
 
@@ -61,8 +63,8 @@ func invalidMessage(code int, text string) error {
 }
 
 // readMessage reads what is needed to decide whether to pass a message to the SDK. It returns a
-// refusal if the body is not exactly one message or the id is too long. An array is rejected,
-// because it could hold thousands of calls that would count as one request.
+// refusal if the body is not exactly one message, or if a member is not what JSON-RPC allows. An
+// array is rejected, because it could hold thousands of calls that would count as one request.
 func readMessage(body []byte) (m message, err error) {
 	trimmed := strings.TrimSpace(string(body[:min(len(body), 64)]))
 	if strings.HasPrefix(trimmed, "[") {
@@ -72,21 +74,46 @@ func readMessage(body []byte) (m message, err error) {
 	if !utf8.Valid(body) || json.Unmarshal(body, &members) != nil {
 		return m, invalidMessage(codeParse, "The body must be a JSON-RPC message: a JSON object in UTF-8.")
 	}
-	if id := members["id"]; string(id) != "null" {
+	rule := ""
+	var version string
+	var params map[string]json.RawMessage
+	switch id := members["id"]; {
+	case !isID(id):
+		rule = fmt.Sprintf("id must be a string of at most %d bytes, or a whole number from -%d to %d.", maxID, maxWhole, maxWhole)
+	case !isText(members["jsonrpc"], &version) || version != "2.0":
+		rule = `jsonrpc must be "2.0".`
+	case !isText(members["method"], &m.method):
+		rule = "method must be a string."
+	case members["params"] != nil && json.Unmarshal(members["params"], &params) != nil:
+		rule = "params must be an object."
+	case m.method == "tools/call" && !isText(params["name"], &m.tool):
+		rule = "params.name must be a string: the name of a tool."
+	case string(id) != "null":
 		m.id = id
 	}
-	if len(m.id) > maxID {
-		return message{}, invalidMessage(codeInvalidRequest, "The id of a message must have at most 256 bytes.")
+	if rule != "" {
+		return message{}, invalidMessage(codeInvalidRequest, rule)
 	}
-	// Leave a method of the wrong type to the SDK, which reports it.
-	_ = json.Unmarshal(members["method"], &m.method)
-	if m.method != "tools/call" {
-		return m, nil
-	}
-	var params map[string]json.RawMessage
-	_ = json.Unmarshal(members["params"], &params)
-	_ = json.Unmarshal(params["name"], &m.tool)
 	return m, nil
+}
+
+// maxWhole is the largest whole number that all JSON libraries represent exactly.
+const maxWhole = 1<<53 - 1
+
+// isID reports whether a value can be the id of a message: absent, null, a string, or a whole
+// number that a response can repeat exactly.
+func isID(raw json.RawMessage) bool {
+	var words string
+	if len(raw) == 0 || isText(raw, &words) || string(raw) == "null" {
+		return len(raw) <= maxID
+	}
+	n, ok := route.ParseWhole(string(raw))
+	return ok && n >= -maxWhole && n <= maxWhole
+}
+
+// isText reports whether a value is absent or a string, which it stores in words.
+func isText(raw json.RawMessage, words *string) bool {
+	return len(raw) == 0 || json.Unmarshal(raw, words) == nil && string(raw) != "null"
 }
 
 // checkMethod returns a refusal for a method that the server does not support. version is the

@@ -105,7 +105,7 @@ func TestCreate_NullsOfListsAreDropped(t *testing.T) {
 	s := serve(t, nil)
 	s.use(t, "service_create_post", `{"socialPost":[null]}`).wantFailure(t, "invalid_argument", "socialPost", "must have 1 to")
 	s.use(t, "service_create_post", `{"socialPost":[null,`+entry("c1", "schedule", "2020-01-01T00:00:00Z", "")+`]}`).
-		wantFailure(t, "invalid_argument", "socialPost.1.date", `"errors":"socialPost.1.date must be in the future.`)
+		wantFailure(t, "invalid_argument", "socialPost.1.date", `"errors":"socialPost.1.date must be in the future, and not after the year 2200.`)
 	post := func(parts string) string {
 		return `{"socialPost":[null,{"integrationId":"c1","type":"now","settings":[null,{"key":"a","value":1},null],"postsAndComments":` + parts + `}]}`
 	}

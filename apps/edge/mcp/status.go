@@ -38,7 +38,7 @@ func (a postTools) runChangeStatus(ctx context.Context, c *call, in statusInput)
 			fault.Conflict: {Tool: toolGetPost, Arguments: map[string]any{"id": in.ID}},
 			fault.Invalid:  {Tool: toolGetPost, Arguments: map[string]any{"id": in.ID}},
 		}
-		if c.mustAsk() {
+		if c.mustAsk() && in.Status == string(publishing.CreateSchedule) {
 			next[fault.Forbidden] = &nextCall{Tool: toolAskApproval, Arguments: map[string]any{"id": in.ID}}
 		}
 		return answer{}, withNext(noObject(err, "id", toolListPosts), next)

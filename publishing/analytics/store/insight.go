@@ -16,7 +16,7 @@ import (
 	"crier/tenancy"
 )
 
-// InsightOf identifies the channel or post that stored statistics belong to.
+// InsightOf identifies the channel or post to which stored statistics belong.
 type InsightOf struct {
 	Channel publishing.ChannelID
 	// Post is the first post of the thread, or zero for the channel itself.

@@ -206,7 +206,7 @@ type StoredFile struct {
 	// Spec says which picture was derived from the medium. It is empty if the row is the medium
 	// itself.
 	Spec string `db:"spec"`
-	// Attempts is how many attempts were made to derive the picture.
+	// Attempts is the number of attempts made to generate the picture.
 	Attempts int `db:"attempts"`
 	// Key is the Blob of a medium, or empty if another medium still needs the same bytes. For a
 	// picture, Key is the publishing.Medium.Key of the medium that the picture was derived from.

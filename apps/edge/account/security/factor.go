@@ -9,8 +9,8 @@ import (
 	"crier/tenancy"
 )
 
-// Factors manages the second factor of a signed-in person. Its methods return Invalid if the proof
-// or the code is wrong.
+// Factors manages the second factor of a signed-in person. Its methods return Invalid if the
+// password or code that proves the person's identity is wrong.
 type Factors interface {
 	MFAStatus(ctx context.Context, p tenancy.Principal) (tenancy.MFAStatus, error)
 	// BeginMFA creates a second factor, which ConfirmMFA then enables. It returns Conflict if the

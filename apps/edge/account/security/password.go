@@ -31,8 +31,8 @@ type API struct{ deps Deps }
 // New returns an API that uses d. It does not check that all fields of d are set.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Security changes a person's password and email address. Its methods return Invalid if the proof
-// is wrong.
+// Security changes a person's password and email address. Its methods return Invalid if the
+// password or code that proves the person's identity is wrong.
 type Security interface {
 	// ChangePassword sets a new password and ends the person's other sessions. The proof must
 	// contain the current password. A person who does not have a password yet must instead have
