@@ -121,6 +121,12 @@ func TestAttack_Endpoint(t *testing.T) {
 			wantRefusal(t, "REST", rest{base: s.base, credential: read.Access}.ask(t, http.MethodPost, "/posts", m{}), http.StatusForbidden)
 			rest{base: s.base, credential: read.Access}.want(t, nil, http.MethodGet, "/integrations", nil)
 
+			// The person was never asked whether the client may write, so it can ask later.
+			r = app.request(nil)
+			stepped := good(t, app.token(t, r.exchangeForm(p.approve(t, r, nil))))
+			agent{base: s.base, token: stepped.Access}.must(t, nil, "service_create_post",
+				m{"socialPost": []m{postEntry("draft", tomorrow(), p.connect(t).id, unique("stepped up "))}})
+
 			r = app.request(nil)
 			declined := good(t, app.token(t, r.exchangeForm(p.approve(t, r, func(f *form) { f.clear(writeLabel) }))))
 			got, ok := agent{base: s.base, token: declined.Access}.try(t, "service_delete_post", m{"id": "x", "confirm": true})

@@ -17,6 +17,11 @@ func TestMustAsk(t *testing.T) {
 	p := s.owner(t)
 	c := p.connect(t)
 	key := rest{base: s.base, credential: p.key(t)}
+	var tag struct{ ID string }
+	key.want(t, &tag, http.MethodPost, "/tags", m{"name": "shared", "color": "#112233"})
+	theirs := key.create(t, "draft", tomorrow(), c.id, "A draft of a person.")
+	var asked struct{ ID string }
+	key.want(t, &asked, http.MethodPost, "/posts/"+theirs+"/request-approval", m{})
 	queued := key.create(t, "schedule", tomorrow(), c.id, "Queued by a person.")
 	var thread struct{ Group string }
 	key.want(t, &thread, http.MethodGet, "/posts/"+queued, nil)
@@ -74,6 +79,11 @@ func TestMustAsk(t *testing.T) {
 		{http.MethodPut, "/posts/" + queued + "/settings", m{"settings": m{}}},
 		{http.MethodDelete, "/posts/" + queued, nil},
 		{http.MethodDelete, "/posts/group/" + thread.Group, nil},
+		{http.MethodPut, "/posts/" + mine + "/release-id", m{"releaseId": "at://did:plc:abc/app.bsky.feed.post/3k"}},
+		{http.MethodDelete, "/approvals/" + asked.ID, nil},
+		{http.MethodPut, "/tags/" + tag.ID, m{"name": "renamed", "color": "#112233"}},
+		{http.MethodDelete, "/tags/" + tag.ID, nil},
+		{http.MethodPut, "/integrations/" + c.id + "/queue-plan", m{"time": []m{}}},
 	} {
 		wantRefusal(t, x.method+" "+x.path, r.ask(t, x.method, x.path, x.body), http.StatusForbidden)
 	}

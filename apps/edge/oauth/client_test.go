@@ -142,7 +142,7 @@ func TestDevice_LogIn(t *testing.T) {
 	a = r.browse(t, "/device", "")
 	edgetest.Want(t, a, 200, "<h1>Sign in</h1>")
 	action, _ := form(t, a)
-	if a := r.submit(t, action, "", credentials("right")); a.Header.Get("Location") != "/device" {
+	if a := r.submit(t, action, "", credentials("right")); a.Header.Get("Location") != "/device?signed_in=1" {
 		t.Errorf("the sign-in leads to %q, want the page", a.Header.Get("Location"))
 	}
 	a = r.browse(t, "/device", edgetest.UserSession)

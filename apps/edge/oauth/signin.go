@@ -33,6 +33,10 @@ const (
 
 var pagePaths = map[string]string{pageAuthorize: authorizePath, pageApps: appsPath, pageDevice: devicePath}
 
+// signedInParameter is added to the URL of the page to which a sign-in returns. If that page then
+// has to show the sign-in page again, the browser keeps no cookies.
+const signedInParameter = "signed_in"
+
 // target is the page to which a sign-in returns. Only pageAuthorize has a query.
 type target struct {
 	page  string
@@ -94,6 +98,10 @@ var stepTitles = map[string]string{
 func (a *site) showSignIn(c *fiber.Ctx, status int, view signInView) error {
 	if view.Step == "" {
 		view.Step = "password"
+	}
+	if c.Method() == http.MethodGet && c.Query(signedInParameter) != "" && view.Problem == "" {
+		view.Problem = "You are not signed in. If you have just signed in, your browser has not kept the cookie: allow " +
+			"cookies for this site, then sign in again."
 	}
 	view.Title = stepTitles[view.Step]
 	view.Action = a.link(signInPath+"/"+view.to.page, view.to.query)
@@ -232,7 +240,7 @@ func (a *signIns) completeSignIn(c *fiber.Ctx, to target, s tenancy.SignIn) erro
 		return a.showRefusal(c, err)
 	}
 	session.AddCookies(c, headers.Cookies)
-	next := a.path(pagePaths[to.page], to.query)
+	next := a.path(pagePaths[to.page], to.query.with(signedInParameter, "1"))
 	if len(s.RecoveryCodes) > 0 {
 		return a.send(c, a.messagePage, http.StatusOK, messageView{
 			frame: frame{Title: "Keep your recovery codes"}, Codes: s.RecoveryCodes,

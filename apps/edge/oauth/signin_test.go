@@ -34,6 +34,7 @@ func wantSignedIn(t *testing.T, a edgetest.Answer, query string) {
 	t.Helper()
 	at, err := url.Parse(a.Header.Get("Location"))
 	want, _ := url.ParseQuery(query)
+	want.Set("signed_in", "1")
 	if err != nil || a.Status != http.StatusSeeOther || at.Host != "" || at.Path != "/oauth/authorize" || at.Query().Encode() != want.Encode() {
 		t.Errorf("got %d to %q, want 303 to the request %s: %s", a.Status, a.Header.Get("Location"), query, a.Body)
 	}
@@ -54,6 +55,22 @@ func TestSignIn_ReturnsToRequest(t *testing.T) {
 	wantSignedIn(t, a, query)
 	if !strings.Contains(strings.Join(r.IDs, " "), "logout planted") {
 		t.Errorf("the browser's earlier session goes on: %q", r.IDs)
+	}
+}
+
+// A browser without cookies would show the sign-in page over and over.
+func TestSignIn_NamesMissingCookies(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for page, query := range map[string]string{"authorize": "?" + request(), "apps": "", "device": ""} {
+		a := r.submit(t, "/oauth/sign-in/"+page+query, "", credentials("right"))
+		again := r.browse(t, a.Header.Get("Location"), "")
+		edgetest.Want(t, again, 200, "<h1>Sign in</h1>", "allow cookies for this site")
+		action, _ := form(t, again)
+		edgetest.Want(t, r.submit(t, action, "", credentials("wrong secret")), 400, "The e-mail address or the password is wrong.")
+	}
+	if a := r.browse(t, "/oauth/apps", ""); strings.Contains(a.Body, "cookies") {
+		t.Errorf("the first sign-in page speaks of cookies: %s", a.Body)
 	}
 }
 
