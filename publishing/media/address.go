@@ -29,6 +29,7 @@ const (
 
 // CreateAddress returns a new upload address for one file. credential is the SHA-256 hash of the
 // API key or access token with which the principal asks. The address stops working with it.
+// CreateAddress writes no audit entry, because nothing uses the file yet when it is uploaded.
 //
 // CreateAddress returns TooLarge if the organization's storage is full, and RateLimited if the
 // organization has too many unused addresses.

@@ -42,6 +42,8 @@ type Grants interface {
 	// Authenticate returns the principal of an access token, or Unauthenticated. Forbidden means
 	// that the person or the organization has lost access.
 	Authenticate(ctx context.Context, accessToken string) (tenancy.Principal, error)
+	// AuthenticateHash is like Authenticate, but for the SHA-256 hash of an access token.
+	AuthenticateHash(ctx context.Context, hash []byte) (tenancy.Principal, error)
 	// UserInfo describes the person of an access token. It returns the errors of Authenticate.
 	UserInfo(ctx context.Context, accessToken string) (oidc.UserInfo, error)
 }
