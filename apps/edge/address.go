@@ -16,8 +16,8 @@ import (
 type addressKey struct{}
 
 // findAddress finds the upload address in the path, and the principal of the API key or access
-// token that asked for it. It returns NotFound or Gone if there is no such address, and the error
-// that the credential itself would get if the credential may no longer act.
+// token that asked for it. It returns NotFound or Gone if there is no such address. If the
+// credential no longer works, it returns Unauthenticated or Forbidden.
 func (s *Server) findAddress(c *fiber.Ctx) error {
 	// Only guesses must be limited here: uploads count toward the organization's limit.
 	if err := s.gate.AdmitPage(c, ""); err != nil {
@@ -52,6 +52,10 @@ func (s *Server) authenticateAsker(c *fiber.Ctx) error {
 		authenticate = s.deps.OAuth.Grants.AuthenticateHash
 	}
 	p, err := authenticate(ctx, a.Credential)
+	if fault.Is(err, fault.Unauthenticated) {
+		err = fault.Wrap(fault.Unauthenticated, "edge.authenticateAsker",
+			"The API key or access token that asked for this upload address no longer works.", err)
+	}
 	if err != nil {
 		return err
 	}

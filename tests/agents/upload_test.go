@@ -238,6 +238,44 @@ func TestAttack_UploadAddress(t *testing.T) {
 	})
 }
 
+// TestUpload_SurvivesKills kills the process while a file arrives and once it is stored.
+func TestUpload_SurvivesKills(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	a := agent{base: s.base, token: s.owner(t).key(t)}
+	made := a.uploadAddress(t)
+	c, err := net.Dial("tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	body := slices.Concat(pixel, make([]byte, 64<<10))
+	path := strings.TrimPrefix(made.UploadURL, s.base)
+	if _, err := fmt.Fprintf(c, "PUT %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", path, len(body)+1, body); err != nil {
+		t.Fatal(err)
+	}
+	s.kill()
+	s.restart(t)
+	var file, again stored
+	got := put(t, made.UploadURL, pixel)
+	if err := got.Into(&file); err != nil || got.Status != http.StatusCreated {
+		t.Fatalf("the upload after a kill: got %v, want success", got)
+	}
+	s.kill()
+	s.restart(t)
+	if got := put(t, made.UploadURL, pixel); got.Status != http.StatusConflict || !strings.Contains(got.Body, file.ID) {
+		t.Errorf("an upload after the next kill: got %v, want 409 with the id %s", got, file.ID)
+	}
+	a.must(t, &again, "service_upload_from_url", m{"url": made.UploadURL})
+	if again != file || a.media(t) != 1 {
+		t.Errorf("got %+v and %d files, want only %+v", again, a.media(t), file)
+	}
+	answer, err := call.Do(t.Context(), browserless(), http.MethodGet, file.Path, nil)
+	if err != nil || answer.Status != http.StatusOK {
+		t.Errorf("the file: got %v and %v, want 200", answer, err)
+	}
+}
+
 // wantEnded fails the test unless both processes refuse an upload address within a second. The
 // requests that it sends do not use up the address.
 func wantEnded(t testing.TB, base, second string, made uploadAddress, statuses ...int) {
