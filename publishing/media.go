@@ -130,16 +130,51 @@ type VideoStream struct {
 // FileKey returns the media key if raw is the URL of a file on this instance; otherwise, ours is
 // false. A URL without a host counts as a URL on this instance.
 func FileKey(baseURL, raw string) (key string, ours bool) {
+	path := ownPath(baseURL, raw)
+	if len(path) != 4 || path[0] != "" || path[1] != "files" {
+		return "", false
+	}
+	return path[2], true
+}
+
+// ownPath returns the segments of raw's path below baseURL, or nil if raw is a URL on another
+// instance. The first segment of an absolute path is empty.
+func ownPath(baseURL, raw string) []string {
 	u, err := url.Parse(raw)
 	base, baseErr := url.Parse(baseURL)
 	if err != nil || baseErr != nil || raw == "" {
-		return "", false
+		return nil
 	}
 	if u.Host != "" && (!strings.EqualFold(u.Host, base.Host) || u.Scheme != base.Scheme) {
-		return "", false
+		return nil
 	}
-	path := strings.Split(strings.TrimPrefix(u.Path, strings.TrimRight(base.Path, "/")), "/")
-	if len(path) != 4 || path[0] != "" || path[1] != "files" {
+	return strings.Split(strings.TrimPrefix(u.Path, strings.TrimRight(base.Path, "/")), "/")
+}
+
+// UploadAddress is a URL that takes one file. Whoever has it can upload, without another
+// credential. Example: https://crier.example.com/upload/cru_...
+type UploadAddress struct {
+	Org tenancy.OrgID
+	// URL is set only when the address is created, because only the hash of its token is stored.
+	URL string
+	// Via is the kind of the credential that asked for the address, tenancy.ViaKey or
+	// tenancy.ViaAgent. Credential is the SHA-256 hash of that API key or access token, which must
+	// still work when the file arrives.
+	Via        tenancy.Via
+	Credential []byte
+	ExpiresAt  time.Time
+	// Medium is the uploaded file, or zero. Only the address's own organization can read it.
+	Medium MediaID
+}
+
+// UploadToken returns the token if raw is an upload address of this instance; otherwise, ours is
+// false. It does not check whether the address exists.
+func UploadToken(baseURL, raw string) (token string, ours bool) {
+	path := ownPath(baseURL, raw)
+	if len(path) == 4 && path[3] == "" { // a trailing slash
+		path = path[:3]
+	}
+	if len(path) != 3 || path[0] != "" || path[1] != "upload" {
 		return "", false
 	}
 	return path[2], true

@@ -18,7 +18,7 @@ func TestServe_PrunesRowsAfterRetention(t *testing.T) {
 	want := []string{
 		"analytics-snapshots", "approvals", "collect-files", "prune-analytics", "prune-connects", "prune-deleted-posts", "prune-expired-links", "prune-idempotency-keys",
 		"prune-notifications", "prune-oauth-clients", "prune-oauth-tokens",
-		"prune-sessions", "prune-webhook-deliveries", "prune-webhook-secrets", "purge", "refresh-access", "sync-publishing",
+		"prune-sessions", "prune-upload-addresses", "prune-webhook-deliveries", "prune-webhook-secrets", "purge", "refresh-access", "sync-publishing",
 	}
 	if got := slices.Sorted(maps.Keys(s.jobs.Stats())); !slices.Equal(got, want) {
 		t.Errorf("the jobs are %v, want %v", got, want)

@@ -54,6 +54,7 @@ func TestSlowBody_CredentialIsCheckedAgainAtEnd(t *testing.T) {
 	}{
 		"a post":                {path: "/public/v1/posts", headers: edgetest.KeyLine, body: edgetest.PostBody + padded, good: 201},
 		"an upload":             {path: "/public/v1/upload", headers: edgetest.KeyLine + withForm, body: file, good: 201},
+		"to an upload address":  {path: uploadPath, headers: withForm, body: file, good: 201},
 		"a key by a session":    {path: "/settings/api-keys", headers: withSession, body: `{"name":"x"}` + padded, good: 201},
 		"a person by a session": {path: "/user/organizations", headers: withSession, body: `{"name":"Other"}` + padded, good: 201},
 	} {

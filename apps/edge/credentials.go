@@ -26,6 +26,9 @@ const (
 	// The request counts toward the limit of the credential's organization. Errors have the format
 	// that MCP clients understand.
 	agent Credential = "agent"
+	// address requires the token of an upload address in the path. The request acts for the API key
+	// or access token that asked for the address, and counts toward the limit of its organization.
+	address Credential = "upload address"
 	// member requires a session, in the auth header or the auth cookie. The request counts toward
 	// the session's limit. If an unsafe request names an organization in showorg, the person must
 	// be a member of that organization.
@@ -57,6 +60,7 @@ const (
 	anybody  audience = "anybody"
 	programs audience = "programs" // an API key or an access token
 	agents   audience = "agents"   // an API key or an access token, as a bearer token
+	holders  audience = "holders"  // an upload address
 	members  audience = "members"  // a session and an organization
 	people   audience = "people"   // a session
 )
@@ -90,6 +94,7 @@ var credentials = map[Credential]rules{
 	optionalSession:  {audience: anybody, find: liveSession, again: sessionAgain},
 	apiKey:           {audience: programs, find: key, again: keyAgain},
 	agent:            {audience: agents, find: keyOrToken, again: keyOrTokenAgain, needs: []condition{hasAccess}},
+	address:          {audience: holders, find: asker, again: askerAgain, needs: []condition{hasAccess, writes}},
 	person:           {audience: people, find: anySession, again: sessionAgain},
 	member:           {audience: members, find: sessionOfMember, again: sessionAgain, needs: []condition{hasAccess}},
 	memberWithoutMFA: {audience: members, find: sessionOfMember, again: sessionAgain, needs: []condition{hasJoined}},
@@ -117,6 +122,8 @@ func keyOrToken(s *Server) []fiber.Handler {
 	return []fiber.Handler{s.mcp.Guard, s.mcp.Authenticate, s.admit}
 }
 
+func asker(s *Server) []fiber.Handler { return []fiber.Handler{s.findAddress, s.admit} }
+
 func sessionOfMember(s *Server) []fiber.Handler {
 	return []fiber.Handler{s.session.Session, s.session.Member}
 }
@@ -128,4 +135,5 @@ func liveSession(s *Server) []fiber.Handler {
 func never(*Server) func(*fiber.Ctx) error             { return nil }
 func keyAgain(s *Server) func(*fiber.Ctx) error        { return s.authenticateKey }
 func keyOrTokenAgain(s *Server) func(*fiber.Ctx) error { return s.mcp.AuthenticateAgain }
+func askerAgain(s *Server) func(*fiber.Ctx) error      { return s.authenticateAsker }
 func sessionAgain(s *Server) func(*fiber.Ctx) error    { return s.session.Confirm }

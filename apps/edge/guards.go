@@ -76,8 +76,9 @@ var (
 	// most maxWrites requests run concurrently, including those limited by write.
 	post = Limits{"post", []audience{programs}, func(g *guards) []fiber.Handler { return g.post }}
 	// upload times out after UPLOAD_TIMEOUT. The route's handler reads the body, which may have at
-	// most UPLOAD_BODY_LIMIT bytes. At most maxUploads requests run concurrently.
-	upload = Limits{"upload", []audience{programs}, func(g *guards) []fiber.Handler { return g.upload }}
+	// most UPLOAD_BODY_LIMIT bytes. At most maxUploads requests run concurrently. It also applies
+	// to upload addresses.
+	upload = Limits{"upload", []audience{programs, holders}, func(g *guards) []fiber.Handler { return g.upload }}
 	// fetch reads a JSON body of at most BODY_LIMIT bytes and times out after UPLOAD_TIMEOUT. At
 	// most maxFetches requests run concurrently.
 	fetch = Limits{"fetch", []audience{programs}, func(g *guards) []fiber.Handler { return g.fetch }}

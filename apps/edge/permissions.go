@@ -50,7 +50,15 @@ func (r Route) permitsAgent(p tenancy.Principal) error {
 			return err
 		}
 	}
-	if r.Changing() && !p.Agent.Write {
+	if r.Changing() {
+		return writes(p)
+	}
+	return nil
+}
+
+// writes is met unless the principal is an agent that may only read.
+func writes(p tenancy.Principal) error {
+	if p.Via == tenancy.ViaAgent && !p.Agent.Write {
 		refusal := notPermitted("The access token lacks the scope mcp:write, so it can only read.")
 		refusal.Remedy = fault.RemedyScope
 		return refusal

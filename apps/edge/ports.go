@@ -22,6 +22,7 @@ import (
 	postapi "crier/apps/edge/api/post"
 	"crier/apps/edge/monitor"
 	"crier/apps/edge/session"
+	"crier/publishing"
 	"crier/tenancy"
 )
 
@@ -58,6 +59,11 @@ type Media interface {
 	mediaapi.Media
 	mediaapi.Files
 	userapi.Media
+	// CreateAddress is called by the MCP server; see mcp.Media.
+	CreateAddress(ctx context.Context, p tenancy.Principal, credential []byte) (publishing.UploadAddress, error)
+	// Address returns the upload address with the given token. It returns NotFound if there is no
+	// such address, and Gone if the address has expired.
+	Address(ctx context.Context, token string) (publishing.UploadAddress, error)
 }
 
 // Approvals manages draft approvals for both APIs and for guests with a review link.
@@ -77,6 +83,8 @@ type Accounts interface {
 	// Authenticate returns the principal of an API key, or Unauthenticated if the key does not
 	// exist.
 	Authenticate(ctx context.Context, authorization string) (tenancy.Principal, error)
+	// AuthenticateHash is like Authenticate, but for the SHA-256 hash of a key.
+	AuthenticateHash(ctx context.Context, hash []byte) (tenancy.Principal, error)
 	// RecordActed adds an audit entry for a request that an instance administrator makes while
 	// impersonating a member.
 	RecordActed(ctx context.Context, p tenancy.Principal, request string) error

@@ -165,6 +165,8 @@ func (r Route) line(g *guards) route.Line {
 		}
 	case agents:
 		l.Security, l.Errors = []map[string][]string{{"bearer": {}}}, []int{401, 403, 429}
+	case holders:
+		l.Errors = []int{401, 403, 404, 410, 429}
 	case members, people:
 		l.Security, l.Errors = []map[string][]string{{"cookie": {}}, {"session": {}}}, []int{401, 403, 429}
 	}

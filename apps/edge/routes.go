@@ -183,6 +183,8 @@ func mediaRoutes(e endpoints) []line {
 		built("delete-media", e.media.DeleteMedium(),
 			apiKey.at("DELETE /public/v1/media/{id}", write), member.at("DELETE /media/{id}", user)),
 		built("upload", e.media.Upload(), apiKey.at("POST /public/v1/upload", upload)),
+		built("upload-to-address", e.media.UploadTo(), address.at("POST /upload/{token}", upload)),
+		built("put-to-address", e.media.PutTo(), address.at("PUT /upload/{token}", upload)),
 		built("upload-from-url", e.media.UploadFromURL(), apiKey.at("POST /public/v1/upload-from-url", fetch)),
 		built("file", e.media.File(), none.at("GET /files/{key}/{file}", download)),
 		built("get-original", e.media.Original(),

@@ -23,23 +23,38 @@ import (
 func (s *Grants) Authenticate(ctx context.Context, accessToken string) (tenancy.Principal, error) {
 	const op = "oidc.Authenticate"
 	t, err := s.find(ctx, op, accessToken)
-	if err != nil {
-		return tenancy.Principal{}, err
+	return permitted(op, t, err)
+}
+
+// AuthenticateHash is like Authenticate, but for the SHA-256 hash of an access token.
+func (s *Grants) AuthenticateHash(ctx context.Context, hash []byte) (tenancy.Principal, error) {
+	const op = "oidc.AuthenticateHash"
+	t, err := s.findHash(ctx, op, hash)
+	return permitted(op, t, err)
+}
+
+// permitted returns the principal of a token. err is the error from finding the token.
+func permitted(op string, t grantstore.FoundToken, err error) (tenancy.Principal, error) {
+	if err == nil {
+		err = refusal(op, t)
 	}
-	if err := refusal(op, t); err != nil {
+	if err != nil {
 		return tenancy.Principal{}, err
 	}
 	return principal(t), nil
 }
 
 // find returns the token if it is still valid, even if its person has lost access.
-func (s *Grants) find(ctx context.Context, op, accessToken string) (t grantstore.FoundToken, err error) {
-	invalid := fault.New(fault.Unauthenticated, op, "Invalid access token: it has expired, or "+
-		"its permission has ended because it was revoked or the person has left the organization.")
+func (s *Grants) find(ctx context.Context, op, accessToken string) (grantstore.FoundToken, error) {
 	if !strings.HasPrefix(accessToken, oidc.AccessPrefix) || len(accessToken) != len(oidc.AccessPrefix)+tokenLength {
-		return t, invalid
+		return grantstore.FoundToken{}, invalid(op)
 	}
-	t, found, err := s.cache.Find(ctx, secret.HashToken(accessToken))
+	return s.findHash(ctx, op, secret.HashToken(accessToken))
+}
+
+// findHash is like find, but takes the token's hash.
+func (s *Grants) findHash(ctx context.Context, op string, hash []byte) (grantstore.FoundToken, error) {
+	t, found, err := s.cache.Find(ctx, hash)
 	if err != nil {
 		f := fault.Wrap(fault.Unavailable, op, "The database cannot look up access tokens right now; try again soon.", err)
 		f.RetryAfter = pg.RetryAfter
@@ -47,9 +62,14 @@ func (s *Grants) find(ctx context.Context, op, accessToken string) (t grantstore
 	}
 	now := s.clock.Now()
 	if !found || isPast(t.ExpiresAt, now) || isPast(t.EndsAt, now) {
-		return t, invalid
+		return t, invalid(op)
 	}
 	return t, nil
+}
+
+func invalid(op string) error {
+	return fault.New(fault.Unauthenticated, op, "Invalid access token: it has expired, or "+
+		"its permission has ended because it was revoked or the person has left the organization.")
 }
 
 func isPast(end *time.Time, now time.Time) bool { return end != nil && !now.Before(*end) }

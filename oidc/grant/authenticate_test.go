@@ -12,6 +12,7 @@ import (
 	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/platform/pg"
+	"crier/platform/secret"
 	"crier/tenancy"
 	"crier/tenancy/credential"
 	tenancydb "crier/tenancy/db"
@@ -141,7 +142,27 @@ func TestAuthenticate_ChangeReachesOtherProcesses(t *testing.T) {
 			if _, err := other.Grants.Authenticate(t.Context(), got.Access); !fault.Is(err, c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
+			if _, err := other.Grants.AuthenticateHash(t.Context(), secret.HashToken(got.Access)); !fault.Is(err, c.want) {
+				t.Errorf("by its hash: got %v, want %s", err, c.want)
+			}
 		})
+	}
+}
+
+func TestAuthenticateHash_IsTheSameAgent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	member := tenant.Join(t, r.db, r.owner.Org, tenancy.RoleUser)
+	got := r.tokens(member, nil)
+	want, err := r.Grants.Authenticate(t.Context(), got.Access)
+	must(t, err)
+	if p, err := r.Grants.AuthenticateHash(t.Context(), secret.HashToken(got.Access)); err != nil || p != want {
+		t.Errorf("got %+v and %v, want %+v", p, err, want)
+	}
+	for name, other := range map[string]string{"the refresh token": got.Refresh, "the hash as text": string(secret.HashToken(got.Access))} {
+		if _, err := r.Grants.AuthenticateHash(t.Context(), secret.HashToken(other)); !fault.Is(err, fault.Unauthenticated) {
+			t.Errorf("%s: got %v, want Unauthenticated", name, err)
+		}
 	}
 }
 

@@ -794,6 +794,27 @@ create index media_content on media (org_id, sha256) where deleted_at is null an
 -- MediaForget: rows of deleted files.
 create index media_deleted on media (org_id, id) where deleted_at is not null;
 
+-- An address that takes one file without a further credential. The organization's API key or access
+-- token that asked for it must still work when the file arrives.
+create table upload_address (
+  org_id          uuid not null references organization (id) on delete cascade,
+  -- SHA-256 of the token in the address. UploadAddressByHash finds its organization.
+  hash            bytea not null constraint upload_address_hash_key unique check (length(hash) = 32),
+  -- What asked for it, and SHA-256 of that API key or access token.
+  via             text not null check (via in ('key', 'agent')),
+  credential_hash bytea not null check (length(credential_hash) = 32),
+  created_at      timestamptz not null,
+  expires_at      timestamptz not null,
+  -- The file that was uploaded. It remains here after the file has been deleted, so that the address
+  -- never takes a second one.
+  media_id        uuid,
+  constraint upload_address_pkey primary key (org_id, hash)
+);
+-- UploadAddressInsert: how many addresses an organization has not used.
+create index upload_address_unused on upload_address (org_id, expires_at) where media_id is null;
+-- Retention. An expression, so that look-ups by key do not use this index.
+create index upload_address_expires on upload_address (expires_at, encode(hash, 'hex'));
+
 -- A smaller picture made from an image that a platform does not accept as it is: one for each image and format. It is
 -- written as pending with the post that needs it. A process takes it by counting an attempt, and only that attempt may
 -- finish it. Its row is deleted with the image, but its blob is not: whoever deletes images must also delete the blobs.
@@ -1703,7 +1724,8 @@ do $$
 declare t text;
 begin
   foreach t in array array[
-    'member', 'invitation', 'invitation_link', 'api_key', 'customer', 'channel', 'connect_state', 'pause', 'media', 'derived_picture', 'series', 'tag', 'post',
+    'member', 'invitation', 'invitation_link', 'api_key', 'customer', 'channel', 'connect_state', 'pause', 'media', 'upload_address',
+    'derived_picture', 'series', 'tag', 'post',
     'part', 'attachment', 'publication', 'channel_queue', 'post_event', 'idempotency', 'slot_hold', 'platform_app',
     'republished', 'insight', 'insight_day'
   ] loop
@@ -1766,6 +1788,8 @@ create policy gate on media for select to crier_gate using (deleted_at is null);
 grant select (key, org_id, id, blob, name, ext, content_type, size, edits, deleted_at) on media to crier_gate;
 create policy gate on connect_state for select to crier_gate using (true);
 grant select (hash, org_id, person_id, key_id, behind_id, session_id, expires_at, state_until) on connect_state to crier_gate;
+create policy gate on upload_address for select to crier_gate using (true);
+grant select (hash, org_id, via, credential_hash, expires_at) on upload_address to crier_gate;
 
 -- crier_clock: claims, finishes, sweeps and reaps across organizations. It reads neither content nor credentials.
 grant select, insert, update, delete on node to crier_clock;
@@ -1876,6 +1900,11 @@ create policy retention on connect_state for delete to crier_retention using (ex
 grant select (org_id, hash, expires_at) on connect_state to crier_retention;
 grant delete on connect_state to crier_retention;
 
+create policy retention_read on upload_address for select to crier_retention using (true);
+create policy retention on upload_address for delete to crier_retention using (expires_at < now() - interval '1 day');
+grant select (org_id, hash, expires_at) on upload_address to crier_retention;
+grant delete on upload_address to crier_retention;
+
 create policy retention_read on insight_day for select to crier_retention using (true);
 create policy retention on insight_day for delete to crier_retention using (day < (now() - interval '1 day')::date);
 grant select (org_id, subject, day) on insight_day to crier_retention;
@@ -1903,7 +1932,7 @@ grant select (org_id, person_id, role) on member to crier_retention;
 do $$
 declare t text;
 begin
-  foreach t in array array['post', 'post_event', 'idempotency', 'connect_state', 'insight_day'] loop
+  foreach t in array array['post', 'post_event', 'idempotency', 'connect_state', 'upload_address', 'insight_day'] loop
     execute format('create policy retention_lock on %I for update to crier_retention using (true) with check (false)', t);
     execute format('grant update (org_id) on %I to crier_retention', t);
   end loop;
@@ -2034,7 +2063,7 @@ grant select (org_id, grant_id, day), delete on oauth_grant_day to crier_retenti
 -- Not hidden from a narrowed transaction, because their rows show no channel and no post, or must be counted or unique
 -- for the whole organization and are never shown:
 --   organization, member, person, invitation, invitation_link, api_key, platform_app: who and with what, not where to.
---   media, derived_picture, tag: the library and the labels of the whole organization. Whether a file is in use is
+--   media, upload_address, derived_picture, tag: the library and the labels of the whole organization. Whether a file is in use is
 --     asked with all rows visible (pg.Whole).
 --   idempotency, slot_hold, republished: keys, times and counts of the whole organization. The response under a key
 --     names posts; post.Create returns it only if their channels are visible.

@@ -30,10 +30,12 @@ const (
 
 // UploadFromURL is like Upload, but takes the file from a public http or https URL. The URL's
 // extension need not match the content. If the URL points to one of the organization's files on
-// this instance, UploadFromURL behaves as if the file's bytes had been uploaded.
+// this instance, UploadFromURL behaves as if the file's bytes had been uploaded. If the URL is one
+// of the organization's upload addresses, UploadFromURL returns the file that was uploaded to it.
 //
 // UploadFromURL returns Invalid if the URL is not public, the file cannot be downloaded, or its
-// type is unknown. It returns TooLarge in the same cases as Upload.
+// type is unknown, or if nothing has been uploaded to the address. It returns TooLarge in the same
+// cases as Upload.
 func (s *Media) UploadFromURL(
 	ctx context.Context, p tenancy.Principal, address string,
 ) (publishing.Medium, error) {
@@ -41,6 +43,9 @@ func (s *Media) UploadFromURL(
 	address = paste.Line(address)
 	if key, ours := publishing.FileKey(s.cfg.BaseURL, address); ours {
 		return s.copyOwn(ctx, op, p, key)
+	}
+	if token, ours := publishing.UploadToken(s.cfg.BaseURL, address); ours {
+		return s.uploadedTo(ctx, op, p, token)
 	}
 	u, err := file.ParseAddress(address)
 	if err != nil {

@@ -70,14 +70,14 @@ type Media struct {
 	cfg  Config
 	deps Deps
 	db   *db.DB
-	// lookups limits concurrent lookups by file key. It has one element for each lookup in
-	// progress.
+	// lookups limits concurrent lookups by file key or upload address. It has one element for each
+	// lookup in progress.
 	lookups chan struct{}
 }
 
-// New returns a Media. Files are served without authentication, so lookups by file key could use up
-// the pg.Gate role's connections. Lookups therefore leave one connection free for sign-ins, unless
-// the role has only one, as in a pool of fewer than 16 connections.
+// New returns a Media. Anyone can look up files and upload addresses, so lookups could use up the
+// pg.Gate role's connections. Lookups therefore leave one connection free for sign-ins, unless the
+// role has only one, as in a pool of fewer than 16 connections.
 func New(cfg Config, deps Deps) *Media {
 	limit := max(1, deps.DB.Pool(pg.Gate).Config().MaxConns-1)
 	return &Media{cfg: cfg, deps: deps, db: deps.DB, lookups: make(chan struct{}, limit)}
@@ -151,22 +151,32 @@ func (s *Media) Original(
 // lookup returns a file by key. If too many other lookups are in progress, it waits for at most
 // lookupWait.
 func (s *Media) lookup(ctx context.Context, op, key string) (publishing.Medium, error) {
-	wait, cancel := context.WithTimeout(ctx, lookupWait)
-	defer cancel()
-	select {
-	case s.lookups <- struct{}{}:
-		defer func() { <-s.lookups }()
-	case <-wait.Done():
-		const message = "Too many files are being requested at the same time; try again soon."
-		f := fault.Wrap(fault.Unavailable, op, message, wait.Err())
-		f.RetryAfter = lookupWait
-		return publishing.Medium{}, f
+	leave, err := s.enterLookup(ctx, op)
+	if err != nil {
+		return publishing.Medium{}, err
 	}
+	defer leave()
 	m, err := mediastore.MediumByKey(ctx, s.db, key)
 	if pg.IsNoRows(err) {
 		return publishing.Medium{}, noFile(op)
 	}
 	return m, pg.Fault(op, err)
+}
+
+// enterLookup waits for at most lookupWait until one more lookup may begin. The caller must call
+// leave once. If the wait is too long, enterLookup returns Unavailable.
+func (s *Media) enterLookup(ctx context.Context, op string) (leave func(), err error) {
+	wait, cancel := context.WithTimeout(ctx, lookupWait)
+	defer cancel()
+	select {
+	case s.lookups <- struct{}{}:
+		return func() { <-s.lookups }, nil
+	case <-wait.Done():
+		const message = "Too many files are being requested at the same time; try again soon."
+		f := fault.Wrap(fault.Unavailable, op, message, wait.Err())
+		f.RetryAfter = lookupWait
+		return nil, f
+	}
 }
 
 // fileFault converts an error from the file store to a fault. The fault is Unavailable if the store

@@ -41,6 +41,9 @@ type upload struct {
 	// claims is a file name whose extension must match the content, or "" to skip this check.
 	claims string
 	r      io.Reader
+	// address is the hash of the upload address that the file was sent to, or nil. The address
+	// must not have taken a file yet.
+	address []byte
 }
 
 func (s *Media) save(ctx context.Context, op string, p tenancy.Principal, u upload) (publishing.Medium, error) {
@@ -91,7 +94,7 @@ func (s *Media) save(ctx context.Context, op string, p tenancy.Principal, u uplo
 		return publishing.Medium{}, errors.Join(err, s.deleteBlob(ctx, m))
 	}
 	m.Edits, m.Size = edits.Bytes(), m.Stored+edits.Grows()
-	stored, err := s.saveRow(ctx, p, m, hash.Sum(nil))
+	stored, err := s.saveRow(ctx, p, m, hash.Sum(nil), u.address)
 	if err != nil {
 		return publishing.Medium{}, s.unsaved(ctx, op, m, err)
 	}
@@ -104,15 +107,21 @@ func (s *Media) save(ctx context.Context, op string, p tenancy.Principal, u uplo
 	return stored, nil
 }
 
-// saveRow stores the row of a file. For an agent, it confirms the agent's grant in the transaction.
-// It writes no audit entry, because nothing uses the file yet.
+// saveRow stores the row of a file. For an agent or an upload address, it confirms the principal in
+// the transaction, which also uses up the address. It writes no audit entry, because nothing uses
+// the file yet.
 func (s *Media) saveRow(
-	ctx context.Context, p tenancy.Principal, m publishing.Medium, hash []byte,
+	ctx context.Context, p tenancy.Principal, m publishing.Medium, hash, address []byte,
 ) (stored publishing.Medium, err error) {
-	if p.Via != tenancy.ViaAgent {
+	if p.Via != tenancy.ViaAgent && address == nil {
 		return mediastore.SaveMedium(ctx, s.db, m, hash, s.cfg.MaxStorage)
 	}
 	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) (err error) {
+		if address != nil {
+			if err := useAddress(ctx, tx, address, m.ID); err != nil {
+				return err
+			}
+		}
 		stored, err = mediastore.AddMedium(ctx, tx, m, hash, s.cfg.MaxStorage)
 		return err
 	})

@@ -57,6 +57,11 @@ func (r Retention) Validate() error {
 // processes, so that no process is still signing with a secret that has been deleted.
 const secretRetention = time.Hour
 
+// uploadRetention is how long an expired upload address is kept. An upload that begins before the
+// address expires can take until later, and a client that repeats an upload learns which file the
+// first one stored.
+const uploadRetention = 25 * time.Hour
+
 // minRetention is longer than a client keeps retrying a request, and longer than an outcome can be
 // delayed.
 const minRetention = 24 * time.Hour
@@ -85,6 +90,7 @@ func NewPruner(cfg Retention, db *db.DB) *Pruner {
 	maps.DeleteFunc(keeps, func(_ Prunable, keep time.Duration) bool { return keep == 0 })
 	keeps[purgestore.PruneConnects] = 0 // an expired state cannot be used
 	keeps[purgestore.PruneSecrets] = secretRetention
+	keeps[purgestore.PruneUploads] = uploadRetention
 	p := &Pruner{sweeps: map[Prunable]*batch.Sweep[purgestore.OldRow]{}}
 	for kind, keep := range keeps {
 		p.sweeps[kind] = pruning(db, kind, keep)
@@ -93,7 +99,7 @@ func NewPruner(cfg Retention, db *db.DB) *Pruner {
 }
 
 // Kinds returns the kinds of rows that are not kept forever. It always includes
-// purgestore.PruneConnects and purgestore.PruneSecrets.
+// purgestore.PruneConnects, purgestore.PruneSecrets and purgestore.PruneUploads.
 func (p *Pruner) Kinds() []Prunable { return slices.Sorted(maps.Keys(p.sweeps)) }
 
 // Prune deletes the rows of one kind that have passed their retention period, in short transactions

@@ -10,6 +10,8 @@ import (
 	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/tenancy"
 	"crier/tenancy/credential"
 	"crier/tests/dbtest"
 	"crier/tests/tenancytest"
@@ -77,6 +79,25 @@ func TestAuthenticate_NeedsNoConnectionOfOtherLookUps(t *testing.T) {
 	}
 	if _, err := a.Authenticate(t.Context(), full); err != nil {
 		t.Errorf("a key with every connection of the gate in use: %v", err)
+	}
+}
+
+func TestAuthenticateHash_EndsWithTheKey(t *testing.T) {
+	t.Parallel()
+	a := tenancytest.New(t, dbtest.Open(t))
+	person := tenancytest.Owner(t, a, "hash@example.com")
+	full, key := tenancytest.NewKey(t, a, person)
+	p, err := a.AuthenticateHash(t.Context(), secret.HashToken(full))
+	if err != nil || p.Org != person.Org || p.Key != key.ID || p.Via != tenancy.ViaKey || p.Name != "API key" {
+		t.Errorf("got %+v and %v, want the key", p, err)
+	}
+	if err := a.DeleteKey(t.Context(), person, key.ID.String()); err != nil {
+		t.Fatal(err)
+	}
+	for name, sent := range map[string]string{"a deleted key": full, "no key": "other"} {
+		if _, err := a.AuthenticateHash(t.Context(), secret.HashToken(sent)); !fault.Is(err, fault.Unauthenticated) {
+			t.Errorf("%s: got %v, want Unauthenticated", name, err)
+		}
 	}
 }
 

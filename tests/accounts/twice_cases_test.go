@@ -207,6 +207,23 @@ func contentCases() map[string]prepare {
 			body, kind := uploadForm(o.t)
 			return twice{body: body, headers: []string{"Content-Type", kind}, holds: func(kept []call.Answer) { files(kept, o) }}
 		},
+		"POST /upload/{token} | PUT /upload/{token}": func(o *owner) twice {
+			ask := m{
+				"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+				"params": m{"name": "service_upload_from_url", "arguments": m{}},
+			}
+			made := o.ask("POST", "/mcp", ask, "Authorization", "Bearer "+o.key)
+			address := made.Get("result.structuredContent.output.uploadUrl").String()
+			body, kind := uploadForm(o.t)
+			token := strings.TrimPrefix(address, twiceURL+"/upload/")
+			return twice{as: o.visitor(o.t), ids: []string{token}, body: body, headers: []string{"Content-Type", kind}, holds: func(kept []call.Answer) {
+				if len(kept) != 1 {
+					o.t.Errorf("%d answers have a file, want one: the address counts once", len(kept))
+				}
+				o.wantValue(o.get("/public/v1/media?page=1"), "results.#", "1")
+				files(kept, o)
+			}}
+		},
 		"POST /public/v1/upload-from-url": func(o *owner) twice {
 			return twice{body: m{"url": o.receiver + "/a.png"}, holds: func(kept []call.Answer) { files(kept, o) }}
 		},

@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"crier/tests/call"
 	"crier/tests/fixture"
 	"crier/tests/s3test"
@@ -168,7 +170,8 @@ func TestUpload_VideoTakesLittleMemory(t *testing.T) {
 	for store, with := range map[string]map[string]string{"disk": settings, "s3": inBucket} {
 		r := start(t, with)
 		for way, upload := range map[string]func(n byte) call.Answer{
-			"by file": func(n byte) call.Answer { return r.sendVideo(t, n) },
+			"by file":       func(n byte) call.Answer { return r.sendVideo(t, n) },
+			"to an address": func(n byte) call.Answer { return r.sendToAddress(t, n) },
 			"by URL": func(n byte) call.Answer {
 				return r.slowly(t, "/public/v1/upload-from-url", "application/json", strings.NewReader(fmt.Sprintf(`{"url":"%s/a.mp4?n=%c"}`, source.URL, n)))
 			},
@@ -194,6 +197,18 @@ func (r *rig) sendVideo(t *testing.T, n byte) call.Answer {
 	head := "--" + boundary + "\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.mp4\"\r\nContent-Type: video/mp4\r\n\r\n"
 	body := io.MultiReader(strings.NewReader(head), video(videoSize, n), strings.NewReader("\r\n--"+boundary+"--\r\n"))
 	return r.slowly(t, "/public/v1/upload", "multipart/form-data; boundary="+boundary, body)
+}
+
+// sendToAddress uploads a video as the body of a request to an upload address.
+func (r *rig) sendToAddress(t *testing.T, n byte) call.Answer {
+	t.Helper()
+	ask := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"service_upload_from_url","arguments":{}}}`
+	a, err := call.Do(t.Context(), r.http, http.MethodPost, base+"/mcp", ask, "Authorization", "Bearer "+r.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := gjson.Get(a.Body, "result.structuredContent.output.uploadUrl").String()
+	return r.slowly(t, strings.TrimPrefix(address, base), "", video(videoSize, n))
 }
 
 // slowly sends a request that may take minutes.

@@ -6,10 +6,12 @@ import (
 	"io"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"crier/platform/blob"
 	"crier/platform/fault"
 	"crier/platform/id"
+	"crier/platform/secret"
 	"crier/publishing"
 	"crier/tenancy"
 )
@@ -34,6 +36,34 @@ func (m media) Upload(_ context.Context, _ tenancy.Principal, filename string, r
 	med := Picture
 	med.OriginalName = filename
 	return med, m.Err
+}
+
+func (m media) UploadTo(
+	ctx context.Context, p tenancy.Principal, token, filename string, r io.Reader,
+) (publishing.Medium, error) {
+	if err := m.note("to " + token); err != nil {
+		return publishing.Medium{}, err
+	}
+	return m.Upload(ctx, p, filename, r)
+}
+
+// UploadToken is the token of the only upload address. The API key has asked for it.
+const UploadToken = "cru_token"
+
+func (m media) CreateAddress(
+	_ context.Context, p tenancy.Principal, credential []byte,
+) (publishing.UploadAddress, error) {
+	return publishing.UploadAddress{
+		Org: p.Org, URL: "http://localhost:4000/upload/" + UploadToken, Via: p.Via, Credential: credential,
+		ExpiresAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+	}, m.note("address")
+}
+
+func (m media) Address(_ context.Context, token string) (publishing.UploadAddress, error) {
+	if token != UploadToken {
+		return publishing.UploadAddress{}, fault.New(fault.NotFound, "fake", "There is no such upload address.")
+	}
+	return publishing.UploadAddress{Org: OrgID, Via: tenancy.ViaKey, Credential: secret.HashToken(APIKey)}, nil
 }
 
 func (m media) UploadFromURL(_ context.Context, _ tenancy.Principal, address string) (publishing.Medium, error) {

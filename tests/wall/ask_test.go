@@ -55,6 +55,8 @@ type tenantFixture struct {
 	// published posts of a day.
 	notification, day publishing.NotificationID
 	event             int64
+	// address is the hash of an upload address.
+	address []byte
 	// pending is the channel of a connect whose account is not chosen yet.
 	pending publishing.ChannelID
 	// refresh is the run of a refresh that has begun, if any.
@@ -94,6 +96,12 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+func uploadAddress(e tenantFixture) publishing.UploadAddress {
+	return publishing.UploadAddress{
+		Org: e.org, Via: tenancy.ViaKey, Credential: secret.HashToken("credential"), ExpiresAt: now.Add(time.Hour),
 	}
 }
 
@@ -162,6 +170,11 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	}))
 	must(t, channelstore.SaveState(t.Context(), things, e.state, channelstore.ConnectState{
 		Org: e.org, Connector: "sandbox", Person: e.person, ExpiresAt: time.Now().Add(time.Hour),
+	}))
+	e.address = secret.HashToken("address " + e.org.String())
+	must(t, things.InOrg(t.Context(), e.org, func(tx *publishingdb.Tx) error {
+		_, err := mediastore.InsertAddress(t.Context(), tx, e.address, uploadAddress(e), now, 100)
+		return err
 	}))
 	e.addWebhook(t, things)
 	e.addApproval(t, things)
@@ -640,6 +653,17 @@ func listQuestions(s *publishingdb.DB) map[string]question {
 			page, err := mediastore.ListMedia(t.Context(), s, m.org, publishing.ListMedia{Page: 1})
 			return err == nil && len(page.Media) == 1 && page.Media[0].ID != th.medium.ID
 		},
+		"media.InsertAddress": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			return mediastore.InsertAddress(t.Context(), tx, secret.HashToken(uuid.NewString()), uploadAddress(th), now, 100)
+		}),
+		"media.OwnAddress": func(t *testing.T, m, th tenantFixture) bool {
+			_, found, err := mediastore.OwnAddress(t.Context(), s, m.org, th.address)
+			return err == nil && !found
+		},
+		"media.UseAddress": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			_, err := mediastore.UseAddress(t.Context(), tx, th.address, th.medium.ID)
+			return false, err
+		}),
 		"media.SetAlt": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
 			found, err := mediastore.SetAlt(t.Context(), tx, th.medium.ID, "theirs")
 			return len(found) == 0, err
@@ -958,6 +982,10 @@ func TestRoles_LimitedToTheirColumns(t *testing.T) {
 		{role: pg.Gate, sql: `select name from api_key`},
 		{role: pg.Gate, sql: `select id from post`},
 		{role: pg.Gate, sql: `select connector from connect_state`},
+		{role: pg.Gate, sql: `select media_id from upload_address`},
+		{role: pg.Clock, sql: `select hash from upload_address`},
+		{role: pg.Sender, sql: `select hash from upload_address`},
+		{role: pg.Retention, sql: `select credential_hash from upload_address`},
 		{role: pg.Gate, sql: `delete from api_key`},
 		{role: pg.Gate, sql: `update api_key set expires_at = null`},
 		{role: pg.Gate, sql: `update organization set mfa_required = false`},

@@ -356,6 +356,8 @@ var noEffect = map[string]string{
 	"POST /public/approval-review/{token}/resolve":    "needs a token",
 	"GET /review/{token}":                             "needs a token",
 	"POST /review/{token}":                            "needs a token",
+	"POST /upload/{token}":                            "needs a token",
+	"PUT /upload/{token}":                             "needs a token",
 	"GET /connect/{integration}":                      "needs a state",
 	"POST /connect/{integration}":                     "needs a state",
 	"POST /integrations/function":                     "the channel has no tools",

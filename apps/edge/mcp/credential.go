@@ -9,6 +9,7 @@ import (
 	"crier/apps/edge/request"
 	"crier/platform/fault"
 	"crier/platform/paste"
+	"crier/platform/secret"
 	"crier/tenancy"
 )
 
@@ -52,6 +53,7 @@ func (a *API) AuthenticateAgain(c *fiber.Ctx) error {
 		return err
 	}
 	request.ActFor(c, p)
+	request.From(c.Context()).Credential = secret.HashToken(credential)
 	return nil
 }
 

@@ -150,7 +150,6 @@ func TestDefinitions_RequireWhatContractSays(t *testing.T) {
 		"service_find_slot": "[integrationId]", "service_get_approval_status": "[id]", "service_get_channel_analytics": "[integrationId]",
 		"service_get_post": "[id]", "service_list_posts": "[startDate endDate]", "service_request_approval": "[id]",
 		"service_trigger_channel_tool": "[integrationId methodName]", "service_update_post_settings": "[id]",
-		"service_upload_from_url": "[url]",
 	}
 	for name, d := range s.definitions(t) {
 		required := "<nil>"

@@ -53,6 +53,11 @@ type Slots interface {
 // Media stores files.
 type Media interface {
 	UploadFromURL(ctx context.Context, p tenancy.Principal, address string) (publishing.Medium, error)
+	// CreateAddress returns a new upload address for one file. credential is the SHA-256 hash of
+	// the API key or access token that asks for it. CreateAddress returns TooLarge if the
+	// organization's storage is full, and RateLimited if the organization has too many unused
+	// addresses.
+	CreateAddress(ctx context.Context, p tenancy.Principal, credential []byte) (publishing.UploadAddress, error)
 }
 
 // Approvals manages requests to approve drafts.

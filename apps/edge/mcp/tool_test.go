@@ -135,7 +135,6 @@ func TestArguments_WrongOnesAreNamed(t *testing.T) {
 		{"service_trigger_channel_tool", `{"integrationId":"c1","methodName":"none"}`, "not_found", "methodName", "service_get_channel_schema"},
 		{"service_update_post_settings", `{"id":"x"}`, "missing_argument", "settings", "postsAndComments"},
 		{"service_update_post_settings", `{"id":"x","date":"2020-01-01T00:00:00Z"}`, "invalid_argument", "date", "in the future"},
-		{"service_upload_from_url", `{}`, "missing_argument", "url", ""},
 		{"service_upload_from_url", `{"url":"` + strings.Repeat("x", 5000) + `"}`, "invalid_argument", "url", "4096"},
 		{"service_request_approval", `{"id":"x","reviewerEmail":"nobody"}`, "invalid", "reviewerEmail", "email address"},
 		{"service_get_overview", `{"days":400}`, "invalid_argument", "days", "from 1 to 365"},
@@ -355,6 +354,19 @@ func TestUpload(t *testing.T) {
 	}
 	s.Fail(fault.New(fault.Invalid, "x", "The file cannot be downloaded."))
 	s.use(t, "service_upload_from_url", `{"url":"https://example.com/cat.png"}`).wantFailure(t, "invalid", "url", "cannot be downloaded")
+	s.use(t, "service_upload_from_url", `{}`).wantFailure(t, "invalid", "", "cannot be downloaded")
+}
+
+func TestUpload_WithoutURLReturnsAddress(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	for _, args := range []string{`{}`, `{"url":null}`, `{"url":""}`} {
+		s.use(t, "service_upload_from_url", args).want(t, `"uploadUrl":"http://localhost:4000/upload/cru_token"`,
+			`"expiresAt":"2026-01-02T03:04:05.000Z"`, `"method":"POST"`, `"field":"file"`,
+			`"curl":"curl -F file=@FILE http://localhost:4000/upload/cru_token"`)
+	}
+	s.Fail(fault.New(fault.RateLimited, "x", "Your organization has 100 upload addresses."))
+	s.use(t, "service_upload_from_url", `{}`).wantFailure(t, "rate_limited", "", "100 upload addresses")
 }
 
 func TestOverview(t *testing.T) {

@@ -44,6 +44,8 @@ type Grants interface {
 	// Authenticate returns an access token's principal. It returns Unauthenticated if the token is
 	// invalid, and Forbidden if the person or the organization has lost access.
 	Authenticate(ctx context.Context, accessToken string) (tenancy.Principal, error)
+	// AuthenticateHash is like Authenticate, but takes the access token's SHA-256 hash.
+	AuthenticateHash(ctx context.Context, hash []byte) (tenancy.Principal, error)
 	// UserInfo describes the person behind an access token. It returns the same errors as
 	// Authenticate.
 	UserInfo(ctx context.Context, accessToken string) (oidc.UserInfo, error)

@@ -17,6 +17,9 @@ type Info struct {
 	ID string
 	// Principal identifies who the request acts for. It is zero before authentication.
 	Principal tenancy.Principal
+	// Credential is the SHA-256 hash of the API key or access token that the Principal was found
+	// by. It is set only for requests to the MCP server.
+	Credential []byte
 	// From describes where the request comes from. The Principal also contains it.
 	From tenancy.Source
 	// Err is the error that the response reports, for the log.

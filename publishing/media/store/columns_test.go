@@ -14,5 +14,8 @@ func TestColumns_MatchTheStatements(t *testing.T) {
 		mediaList:    sqltest.Tags[db.MediumRow](),
 		mediaAlt:     sqltest.Tags[db.MediumRow](),
 		mediaLock:    sqltest.Tags[db.MediumRow](),
+
+		uploadAddressByHash: sqltest.Tags[foundAddress](),
+		uploadAddressOwn:    sqltest.Tags[ownAddress](),
 	})
 }

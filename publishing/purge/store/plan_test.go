@@ -35,6 +35,7 @@ func TestPlan_FindOldReadsInIndexOrder(t *testing.T) {
 		}
 		for index, sql := range map[string]string{
 			"idempotency_created": findOldKeys, "post_event_at": findOldEvents, "post_deleted": findOldDeleted, "connect_state_expires": findOldConnects,
+			"upload_address_expires": findOldUploads,
 		} {
 			way := sqltest.Plan(t, c.Conn(), state+" "+index, sql)
 			if kinds := way.Kinds(); !slices.Equal(kinds, []string{"Limit", "Index Scan"}) || way.Steps[0].Index != index || !strings.Contains(way.Steps[0].Cond, "ROW(") {

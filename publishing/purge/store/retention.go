@@ -26,6 +26,8 @@ const (
 	PruneDeleted Prunable = "deleted-posts"
 	// PruneConnects are expired attempts to connect a channel.
 	PruneConnects Prunable = "connects"
+	// PruneUploads are upload addresses, whether a file was uploaded or not.
+	PruneUploads Prunable = "upload-addresses"
 	// PruneDeliveries are webhook deliveries.
 	PruneDeliveries Prunable = "webhook-deliveries"
 	// PruneSecrets are former webhook secrets that no longer sign deliveries.
@@ -82,6 +84,12 @@ where c.expires_at < now() - $1 * interval '1 millisecond'
   and (c.expires_at, encode(c.hash, 'hex')) > ($2::timestamptz, $3::text)
 order by c.expires_at, encode(c.hash, 'hex') limit $4`
 
+	findOldUploads = `-- publishing.FindOldUploads
+select a.expires_at as at, a.org_id as of, encode(a.hash, 'hex') as id from upload_address a
+where a.expires_at < now() - $1 * interval '1 millisecond'
+  and (a.expires_at, encode(a.hash, 'hex')) > ($2::timestamptz, $3::text)
+order by a.expires_at, encode(a.hash, 'hex') limit $4`
+
 	findOldDeliveries = `-- publishing.FindOldDeliveries
 select d.created_at as at, d.org_id as of, d.id::text as id from webhook_delivery d
 where d.created_at < now() - $1 * interval '1 millisecond' and (d.created_at, d.id::text) > ($2::timestamptz, $3::text)
@@ -113,7 +121,7 @@ func FindOld(
 	sql := map[Prunable]string{
 		PruneKeys: findOldKeys, PruneEvents: findOldEvents,
 		PruneDeleted: findOldDeleted, PruneConnects: findOldConnects, PruneDeliveries: findOldDeliveries,
-		PruneSecrets: findOldSecrets,
+		PruneSecrets: findOldSecrets, PruneUploads: findOldUploads,
 		PruneFigures: findOldFigures, PruneNotifications: findOldNotifications,
 	}[kind]
 	err = d.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
@@ -139,6 +147,15 @@ with old as (
   order by u.hash for update of c skip locked
 )
 delete from connect_state c using old where c.hash = any (array[old.hash])`
+
+const pruneUploads = `-- publishing.PruneUploads
+with old as (
+  select a.hash from unnest($1::uuid[], $2::text[]) u(org, hash)
+  join upload_address a on a.hash = any (array[decode(u.hash, 'hex')]) and (a.org_id = u.org) is true
+  where (a.expires_at < now() - $3 * interval '1 millisecond') is true
+  order by u.hash for update of a skip locked
+)
+delete from upload_address a using old where a.hash = any (array[old.hash])`
 
 const pruneDeliveries = `-- publishing.PruneDeliveries
 with old as (
@@ -189,7 +206,7 @@ func Prune(ctx context.Context, d *db.DB, kind Prunable, age time.Duration, rows
 	sql := map[Prunable]string{
 		PruneKeys: pruneKeys, PruneEvents: pruneEvents, PruneDeleted: pruneDeleted, PruneConnects: pruneConnects,
 		PruneDeliveries: pruneDeliveries, PruneSecrets: pruneSecrets, PruneFigures: pruneFigures,
-		PruneNotifications: pruneNotifications,
+		PruneNotifications: pruneNotifications, PruneUploads: pruneUploads,
 	}[kind]
 	of, ids, at := make([][16]byte, len(rows)), make([]string, len(rows)), make([]time.Time, len(rows))
 	for i, r := range rows {

@@ -379,6 +379,22 @@ func TestPrune_Connects(t *testing.T) {
 	}
 }
 
+func TestPrune_UploadAddresses(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for n, ago := range []time.Duration{old, 26 * time.Hour, 24*time.Hour + time.Minute, time.Minute, -time.Minute} {
+		r.OK(r.InOrg(func(tx *db.Tx) error {
+			_, err := tx.Exec(t.Context(), `insert into upload_address (org_id, hash, via, credential_hash, created_at, expires_at, media_id)
+				values ($1, sha256($2), 'key', sha256('key'), now(), now() - $3 * interval '1 millisecond', case when $4 then gen_random_uuid() end)`,
+				r.Org, []byte{byte(n)}, ago.Milliseconds(), n%2 == 0)
+			return err
+		}))
+	}
+	if n := r.prune(purgestore.PruneUploads); n != 2 || r.Count("upload_address", "expires_at > now() - interval '25 hours'") != 3 {
+		t.Errorf("%d addresses were deleted, want the two that expired more than 25 hours ago", n)
+	}
+}
+
 func TestPrune_NotificationsByTheirLastEvent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

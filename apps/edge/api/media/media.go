@@ -42,7 +42,8 @@ func New(d Deps) *API { return &API{deps: d} }
 func (a *API) UploadFromURL() route.Endpoint {
 	d := route.Describe("Files", "Download an image or video from a public URL and store it", 400, 408, 413)
 	d.Description = "The URL must be public and use http or https on port 80 or 443. At most 3 redirects are " +
-		"followed. The response is sent after the file is stored."
+		"followed. The response is sent after the file is stored. For an upload address from the MCP tool " +
+		"service_upload_from_url, the response is the file that was uploaded to it."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.uploadFromURL)
 }
@@ -147,8 +148,9 @@ func (a *API) describeMedium(ctx context.Context, in *describeInput) (*mediumOut
 
 // Media stores and manages uploaded files.
 type Media interface {
-	// UploadFromURL downloads the file at a public URL and stores it in the same way as Upload. It
-	// returns Invalid if the URL is not public or cannot be read.
+	// UploadFromURL downloads the file at a public URL and stores it in the same way as Upload. For
+	// an upload address, it returns the file that was uploaded to it. It returns Invalid if the URL
+	// is not public or cannot be read, or if nothing has been uploaded to the address.
 	UploadFromURL(ctx context.Context, p tenancy.Principal, address string) (publishing.Medium, error)
 	// List returns a page of files, or Invalid if the page number or the search is invalid.
 	List(ctx context.Context, p tenancy.Principal, q publishing.ListMedia) (publishing.MediaPage, error)
@@ -164,6 +166,12 @@ type Media interface {
 	// A rejected file is not stored. After a crash, either the file is recorded or the stored bytes
 	// are never served.
 	Upload(ctx context.Context, p tenancy.Principal, filename string, r io.Reader) (publishing.Medium, error)
+	// UploadTo is like Upload, but uses up the upload address with the given token. It returns
+	// Conflict if the address has already taken a file, and NotFound if the principal's
+	// organization has no such address.
+	UploadTo(
+		ctx context.Context, p tenancy.Principal, token, filename string, r io.Reader,
+	) (publishing.Medium, error)
 }
 
 // Files opens files for sending.

@@ -15,6 +15,7 @@ import (
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
 	"crier/platform/fault"
+	"crier/publishing"
 )
 
 const opUpload = "media.upload"
@@ -43,21 +44,35 @@ func (a *API) receive(c *fiber.Ctx) error {
 	if err := info.Body.Limit(a.deps.UploadLimit); err != nil {
 		return err
 	}
-	form, err := newUploadForm(c.Get(fiber.HeaderContentType), info.Body)
+	name, file, err := fileOfForm(c)
 	if err != nil {
 		return err
+	}
+	medium, err := a.deps.Media.Upload(c.UserContext(), info.Principal, name, file)
+	return a.sendStored(c, file, medium, err)
+}
+
+// fileOfForm returns the form field "file" and its file name.
+func fileOfForm(c *fiber.Ctx) (name string, file *formFile, err error) {
+	info := request.From(c.Context())
+	form, err := newUploadForm(c.Get(fiber.HeaderContentType), info.Body)
+	if err != nil {
+		return "", nil, err
 	}
 	part, err := form.file()
 	if err != nil {
-		return err
+		return "", nil, err
 	}
-	file := &formFile{Reader: part, end: form.end, confirm: info.Confirm}
-	medium, err := a.deps.Media.Upload(c.UserContext(), info.Principal, part.FileName(), file)
+	return part.FileName(), &formFile{Reader: part, end: form.end, confirm: info.Confirm}, nil
+}
+
+// sendStored responds with a stored file. err is the error from storing it.
+func (a *API) sendStored(c *fiber.Ctx, file *formFile, medium publishing.Medium, err error) error {
 	if file.refused != nil {
 		return file.refused
 	}
 	if err != nil {
-		return uploadFault(info.Body.Err(), file.err, err)
+		return uploadFault(request.From(c.Context()).Body.Err(), file.err, err)
 	}
 	return c.Status(http.StatusCreated).JSON(a.deps.Base.Medium(medium))
 }
@@ -77,8 +92,8 @@ func uploadFault(body, file, err error) error {
 	return err
 }
 
-// formFile reads a file from a form. If a read fails with an error other than io.EOF, the error is
-// kept in err.
+// formFile reads a file from a form, or a file that is the whole body. If a read fails with an
+// error other than io.EOF, the error is kept in err.
 //
 // At the end of the file, formFile checks the rest of the form and confirms the credential. If
 // either step fails, Read returns the error and keeps it in refused, so that the file is not
