@@ -196,7 +196,7 @@ func (m *Member) renew(ctx context.Context, leaving bool) (clusterstore.Renewal,
 	return found, nil
 }
 
-// rebalance takes and gives away the shards that plan returns, and updates the known owners. moving
+// rebalance takes over and gives away shards as plan decides, and updates the known owners. moving
 // is true if shards were given away or a change failed. In that case, another rebalance should
 // follow immediately.
 func (m *Member) rebalance(ctx context.Context) (moving bool, err error) {

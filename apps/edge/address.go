@@ -15,9 +15,9 @@ import (
 // addressKey is the key of the request's upload address among its values.
 type addressKey struct{}
 
-// findAddress finds the upload address in the path, and the principal of the API key or access
-// token that asked for it. It returns NotFound or Gone if there is no such address. If the
-// credential no longer works, it returns Unauthenticated or Forbidden.
+// findAddress finds the upload address whose token is in the path, and the principal of the API key
+// or access token that was used to create it. It returns NotFound or Gone if there is no such
+// address. If the credential no longer works, it returns Unauthenticated or Forbidden.
 func (s *Server) findAddress(c *fiber.Ctx) error {
 	// Only guesses must be limited here: uploads count toward the organization's limit.
 	if err := s.gate.AdmitPage(c, ""); err != nil {

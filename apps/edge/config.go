@@ -50,7 +50,7 @@ type Config struct {
 	// clients are not limited.
 	ClientConns int `env:"CLIENT_MAX_CONNECTIONS, default=256" doc:"Maximum number of open connections per client address; 0: no limit."`
 	// MobileScheme is a URL with the app's own scheme. Example: crier://callback
-	MobileScheme string `env:"MOBILE_APP_SCHEME" doc:"URL that opens the mobile app after a sign-in started there, such as crier://callback."`
+	MobileScheme string `env:"MOBILE_APP_SCHEME" doc:"URL that opens the mobile app after a sign-in that began in the app, such as crier://callback."`
 	// AppLimit is counted in fixed windows of one minute.
 	AppLimit int `env:"APP_LIMIT, default=600" doc:"Maximum number of requests a minute per session."`
 	// MCPOrigins lists origins in the form that browsers send. Example: https://agent.example

@@ -26,8 +26,9 @@ const (
 	// The request counts toward the limit of the credential's organization. Errors have the format
 	// that MCP clients understand.
 	agent Credential = "agent"
-	// address requires the token of an upload address in the path. The request acts for the API key
-	// or access token that asked for the address, and counts toward the limit of its organization.
+	// address requires the path to contain an upload address's token. The request acts for the API
+	// key or access token that was used to create the address, and counts toward the limit of its
+	// organization.
 	address Credential = "upload address"
 	// member requires a session, in the auth header or the auth cookie. The request counts toward
 	// the session's limit. If an unsafe request names an organization in showorg, the person must

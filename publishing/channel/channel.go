@@ -58,8 +58,8 @@ type Deps struct {
 	Quota   db.Quota
 	Posts   Posts
 	Notices Notices
-	// Disowned emails the administrators after the person who granted access has disconnected a
-	// channel. If Disowned is nil, no email is sent.
+	// Disowned emails the administrators after the person who granted access to a channel has
+	// disconnected it. If Disowned is nil, no email is sent.
 	Disowned func(ctx context.Context, d publishing.Disowned)
 }
 

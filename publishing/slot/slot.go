@@ -29,5 +29,5 @@ type Posts interface {
 	) (publishing.TakenMinutes, error)
 }
 
-// New returns a Slots that looks up taken minutes in posts.
+// New returns a Slots that uses posts to look up which minutes are taken.
 func New(d *db.DB, c clock.Clock, posts Posts) *Slots { return &Slots{db: d, clock: c, posts: posts} }

@@ -51,7 +51,7 @@ type ApproveOAuthDto struct {
 	PostsPerDay  int      `json:"postsPerDay,omitempty" doc:"Maximum number of posts that the client may queue per day; 0 means no limit."`
 	EndsAt       string   `json:"endsAt,omitempty" doc:"Last day of access, in the organization's time zone. Example: 2027-01-31"`
 	// Ticket is optional in a JSON request, because pages on other sites cannot send JSON.
-	Ticket string `json:"ticket,omitempty" doc:"Token of the consent page, if the request comes from there."`
+	Ticket string `json:"ticket,omitempty" doc:"Token from the consent page, if the page sends the request."`
 }
 
 // ApproveResponse is the response to POST /oauth/authorize.

@@ -32,10 +32,10 @@ type Fault struct {
 	Name       string         `json:"name,omitempty" doc:"Name of the first channel with an error."`
 	Errors     []ChannelFault `json:"errors,omitempty" doc:"The channels with errors, at most 50 entries."`
 	More       int            `json:"more,omitempty" doc:"Number of errors that are not listed in message and errors."`
-	URL        string         `json:"url,omitempty" doc:"URL at which the plan can be changed; only with 402."`
-	Limit      string         `json:"limit,omitempty" doc:"The limit that was reached: channels, posts, webhooks, members or organizations; only with 402."`
+	URL        string         `json:"url,omitempty" doc:"URL at which the plan can be changed. Present only if the status is 402."`
+	Limit      string         `json:"limit,omitempty" doc:"The limit that was reached: channels, posts, webhooks, members or organizations. Present only if the status is 402."`
 	Current    *int           `json:"current,omitempty" doc:"Current usage; for posts, the usage in the current billing month. Only with 402."`
-	Allowed    *int           `json:"allowed,omitempty" doc:"Maximum that the plan allows; only with 402."`
+	Allowed    *int           `json:"allowed,omitempty" doc:"Maximum that the plan allows. Present only if the status is 402."`
 	Enroll     bool           `json:"mfaEnrollmentRequired,omitempty" doc:"true if you must enable a second factor; only with 403."`
 	Code       bool           `json:"mfaCodeRequired,omitempty" doc:"true if you must repeat the request with a code from your second factor; only with 400."`
 

@@ -327,7 +327,7 @@ where group_id = $1 and deleted_at is null and exists (select from post r where 
 
 // SetSettings replaces the settings of all posts in a locked group, and adds an event to the root's
 // timeline. A claim that has already read the old settings skips the post. If the root's settings
-// no longer equal before, SetSettings does nothing and returns false.
+// have changed since before was read, SetSettings does nothing and returns false.
 func SetSettings(
 	ctx context.Context, tx *db.Tx, group publishing.GroupID, root publishing.PostID, before,
 	settings json.RawMessage, by string,

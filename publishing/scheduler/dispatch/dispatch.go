@@ -232,7 +232,7 @@ type Outcome struct {
 	Code  string
 	// After is how long to wait before the next attempt, or before the platform is queried again.
 	After time.Duration
-	// CallEnded is set with ResultUnknown if the call made by this process has ended.
+	// CallEnded applies to ResultUnknown. It means that the call made by this process has ended.
 	CallEnded bool
 	// Proven is set with ResultRetry or ResultError if it is proven that no earlier call published
 	// anything.

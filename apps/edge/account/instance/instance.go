@@ -125,7 +125,7 @@ func (a *API) impersonable(ctx context.Context, in *impersonableInput) (*imperso
 func (a *API) Impersonate() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Instance", "Impersonate a member of an organization", 400, 404, 413),
 		"Send the id of a membership, or an empty id to stop impersonating. The response has no body and sets the "+
-			"cookie impersonate. The organization's audit log names the administrator."), a.impersonate)
+			"impersonate cookie. The organization's audit log names the administrator."), a.impersonate)
 }
 
 func (a *API) impersonate(ctx context.Context, in *record.IDInput) (*session.CookiesOutput, error) {

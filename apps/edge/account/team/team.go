@@ -123,7 +123,7 @@ type CreatedByMember struct {
 	Keys        []RemovedKey        `json:"keys" doc:"API keys that the member created and may still know."`
 	Webhooks    []RemovedWebhook    `json:"webhooks" doc:"Webhooks that the member created or whose URL or secret the member set."`
 	Invitations []RemovedInvitation `json:"invitations" doc:"The member's open invitations, which are no longer valid."`
-	Credentials []string            `json:"providerCredentials" doc:"Platform families whose application credentials the member entered and may still know. The credentials are kept; replace the secret at the platform."`
+	Credentials []string            `json:"providerCredentials" doc:"Platform families whose application credentials the member entered and may still know. The credentials are kept; so replace the secret on the platform."`
 	Approvals   []EndedApproval     `json:"approvals" doc:"Pending approval requests whose emailed review link no longer works, because the former member could have used the link. These are the member's own requests and requests that were emailed to the member. At most 100 requests are listed. Other members can still answer these requests or pass on their own links."`
 }
 

@@ -44,7 +44,7 @@ func (a *API) uploadTo(summary string) route.Endpoint {
 	return route.Raw(d, a.receiveTo, route.Answer[record.Medium](http.StatusCreated, "The stored file."))
 }
 
-// receiveTo streams the file to Media.UploadTo, like receive.
+// receiveTo streams the file to Media.UploadTo, just as receive streams it to Media.Upload.
 func (a *API) receiveTo(c *fiber.Ctx) error {
 	info := request.From(c.Context())
 	if err := info.Body.Limit(a.deps.UploadLimit); err != nil {
