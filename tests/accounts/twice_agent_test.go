@@ -114,8 +114,8 @@ func (o *owner) signingIn(form url.Values, refused []int) twice {
 		as: o.visitor(o.t), ids: []string{"apps"}, headers: formType, body: form.Encode(), refused: refused,
 		holds: func(kept []call.Answer) {
 			for _, a := range kept {
-				if to := a.Header.Get("Location"); to != "/oauth/apps" {
-					o.t.Errorf("the sign-in leads to %q, want /oauth/apps", to)
+				if to := a.Header.Get("Location"); to != "/oauth/apps?signed_in=1" {
+					o.t.Errorf("the sign-in leads to %q, want /oauth/apps?signed_in=1", to)
 				}
 				o.session = a.Cookie("auth")
 				o.wantStatus(200, "GET", "/user/self")
