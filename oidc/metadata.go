@@ -49,7 +49,7 @@ func (m Metadata) Documented(address string) (Client, error) {
 	}
 	if m.Auth != "" && m.Auth != string(AuthNone) && !slices.Contains(m.AuthMethods, string(AuthNone)) {
 		return Client{}, Fail(InvalidClient, "A client with a metadata document must have "+
-			"token_endpoint_auth_method none, or none among its token_endpoint_auth_methods_supported.")
+			"token_endpoint_auth_method none, or list none in token_endpoint_auth_methods_supported.")
 	}
 	c, err := m.client(Client{ClientID: address, Kind: ClientDocument, Auth: AuthNone})
 	if err != nil {

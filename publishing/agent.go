@@ -51,7 +51,7 @@ func MayRepeat(op string, p tenancy.Principal) error {
 		return nil
 	}
 	return fault.New(fault.Forbidden, op, "This agent may queue a limited number of posts per day, so it may not queue "+
-		"repeated posts, which publish more on later days. Omit inter, or leave this post to a person.")
+		"repeated posts, which add posts on later days. Omit inter, or leave this post to a person.")
 }
 
 // MayChangeShared returns Forbidden if the principal may not change or delete a file or a tag. An
@@ -66,7 +66,7 @@ func MayChangeShared(op string, p tenancy.Principal, what string) error {
 		return nil
 	}
 	return fault.New(fault.Forbidden, op, "This agent may not change or delete "+what+", because posts that it may not "+
-		"change could use them. Leave it to a person.")
+		"change might use them. Leave it to a person.")
 }
 
 func onlyDrafts(op string) error {

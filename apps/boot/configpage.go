@@ -82,7 +82,7 @@ var sections = []section{
 		},
 	},
 	{
-		title: "Agents", intro: "Programs that people allow to act for them, through OAuth.",
+		title: "Agents", intro: "Programs that people authorize through OAuth to act for them.",
 		names: []string{"OAUTH_ACCESS_TTL"},
 	},
 	{

@@ -15,11 +15,11 @@ import (
 // addressKey is the key of the request's upload address among its values.
 type addressKey struct{}
 
-// findAddress finds the upload address whose token is in the path, and the principal of the API key
-// or access token that was used to create it. It returns NotFound or Gone if there is no such
-// address. If the credential no longer works, it returns Unauthenticated or Forbidden.
+// findAddress finds the upload address in the path, and the principal of the API key or access
+// token that requested it. It returns NotFound if there is no such address, and Gone if the address
+// has expired. If the credential no longer works, it returns Unauthenticated or Forbidden.
 func (s *Server) findAddress(c *fiber.Ctx) error {
-	// Only guesses must be limited here: uploads count toward the organization's limit.
+	// Only guesses need a limit here, because uploads count toward the organization's limit.
 	if err := s.gate.AdmitPage(c, ""); err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (s *Server) findAddress(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// authenticateAsker authenticates the credential that asked for the request's upload address.
+// authenticateAsker authenticates the credential that requested the request's upload address.
 func (s *Server) authenticateAsker(c *fiber.Ctx) error {
 	a, ok := c.Locals(addressKey{}).(publishing.UploadAddress)
 	if !ok {
@@ -54,7 +54,8 @@ func (s *Server) authenticateAsker(c *fiber.Ctx) error {
 	p, err := authenticate(ctx, a.Credential)
 	if fault.Is(err, fault.Unauthenticated) {
 		err = fault.Wrap(fault.Unauthenticated, "edge.authenticateAsker",
-			"The API key or access token that asked for this upload address no longer works.", err)
+			"The API key or access token that requested this upload address no longer works. "+
+				"Request a new address with another one.", err)
 	}
 	if err != nil {
 		return err

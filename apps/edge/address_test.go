@@ -76,7 +76,7 @@ func TestUploadTo_TokenIsNotLogged(t *testing.T) {
 	s.Fail(fault.New(fault.Conflict, "fake", "This upload address has been used."))
 	edgetest.Want(t, s.Call(t, "POST", uploadPath, "content"), 409, "has been used")
 	s.Revoked.Store(true)
-	edgetest.Want(t, s.Call(t, "PUT", uploadPath, "content"), 401, "asked for this upload address no longer works")
+	edgetest.Want(t, s.Call(t, "PUT", uploadPath, "content"), 401, "requested this upload address no longer works")
 	for _, token := range []string{guess, edgetest.UploadToken} {
 		if strings.Contains(s.Log.String(), token) {
 			t.Errorf("the log contains %s", token)

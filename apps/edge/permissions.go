@@ -43,7 +43,7 @@ func (r Route) permits(p tenancy.Principal) error {
 // route only reads, the token also needs the scope mcp:write.
 func (r Route) permitsAgent(p tenancy.Principal) error {
 	if r.KeyOnly {
-		return notPermitted("Access tokens of apps may not do this. Use an API key or the dashboard.")
+		return notPermitted("An app's access token may not do this. Use an API key or the dashboard.")
 	}
 	for _, met := range credentials[r.twin].needs {
 		if err := met(p); err != nil {

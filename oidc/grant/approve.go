@@ -161,7 +161,7 @@ func (s *Grants) checkConsent(ctx context.Context, op string, p tenancy.Principa
 	case tenancy.AccessEnroll:
 		return db.Unenrolled(op)
 	default:
-		return fault.New(fault.Forbidden, op, "You have no access to an organization.")
+		return fault.New(fault.Forbidden, op, "You do not have access to any organization.")
 	}
 	c.Scopes = c.Scopes.Within(c.Request.Scopes)
 	return s.checkLimits(ctx, op, p, c)
@@ -176,8 +176,8 @@ func (s *Grants) checkLimits(ctx context.Context, op string, p tenancy.Principal
 	in.Check(l.PostsPerDay >= 0 && l.PostsPerDay <= maxPostsPerDay, "postsPerDay", "must be from 0 to 10000")
 	in.Check(l.EndsAt == nil || l.EndsAt.After(s.clock.Now()), "endsAt", "must be in the future")
 	in.Check(l.EndsAt == nil || l.EndsAt.Year() < 10_000, "endsAt", "must be before the year 10000")
-	in.Check(areIDs(l.Channels), "channels", "must be ids of channels, at most 1000")
-	in.Check(areIDs(l.Customers), "customers", "must be ids of customers, at most 1000")
+	in.Check(areIDs(l.Channels), "channels", "must be at most 1000 channel ids")
+	in.Check(areIDs(l.Customers), "customers", "must be at most 1000 customer ids")
 	if err := in.Err(op); err != nil || s.catalog == nil || len(l.Channels)+len(l.Customers) == 0 {
 		return err
 	}

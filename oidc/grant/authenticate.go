@@ -68,8 +68,8 @@ func (s *Grants) findHash(ctx context.Context, op string, hash []byte) (grantsto
 }
 
 func invalid(op string) error {
-	return fault.New(fault.Unauthenticated, op, "Invalid access token: it has expired, or "+
-		"its permission has ended because it was revoked or the person has left the organization.")
+	return fault.New(fault.Unauthenticated, op, "Invalid access token: the token has expired, "+
+		"the app's access has been revoked or has ended, or the person has left the organization.")
 }
 
 func isPast(end *time.Time, now time.Time) bool { return end != nil && !now.Before(*end) }

@@ -76,9 +76,9 @@ func (s *Grants) checkCode(c oidc.Client, code grantstore.Code, r oidc.CodeReque
 	case code.Client != c.ID:
 		return refuse("The code was issued to another client.")
 	case r.RedirectURI == "" && code.Sent:
-		return refuse("redirect_uri is required, because the authorization request had it.")
+		return refuse("redirect_uri is required, because the authorization request contained it.")
 	case r.RedirectURI != "" && r.RedirectURI != code.RedirectURI:
-		return refuse("redirect_uri differs from the authorization request.")
+		return refuse("redirect_uri differs from the one in the authorization request.")
 	case code.Challenge == "" && r.Verifier != "":
 		// Otherwise, an attacker could bypass PKCE by removing the challenge from the request.
 		return refuse("There is a code_verifier, but the authorization request had no code_challenge.")

@@ -115,7 +115,7 @@ func mayManage(op string, p tenancy.Principal) error {
 	if p.Role.Manages() && p.Access == tenancy.AccessFull && p.Agent.IsZero() {
 		return nil
 	}
-	return fault.New(fault.Forbidden, op, "Only an administrator may manage the applications of the organization.")
+	return fault.New(fault.Forbidden, op, "Only an administrator may manage the organization's applications.")
 }
 
 func grants(rows []grantstore.Grant) []oidc.Grant {

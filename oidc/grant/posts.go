@@ -29,5 +29,5 @@ func (s *Grants) Take(ctx context.Context, q pg.Querier, p tenancy.Principal, po
 		return err
 	}
 	return fault.New(fault.Forbidden, "oidc.Take",
-		fmt.Sprintf("This application may queue at most %d posts a day, and would exceed that on %s.", most, day))
+		fmt.Sprintf("This application may queue at most %d posts a day, and this request would exceed that limit on %s.", most, day))
 }

@@ -227,7 +227,7 @@ func takeCredentials(r *http.Request, form url.Values) (basic bool, refused *oid
 	case form.Get("client_secret") != "":
 		return true, oidc.Fail(oidc.InvalidRequest, "Authenticate in the header or in the body, not both.")
 	case form.Get("client_id") != "" && form.Get("client_id") != id:
-		return true, oidc.Fail(oidc.InvalidRequest, "The client_id differs from the Authorization header.")
+		return true, oidc.Fail(oidc.InvalidRequest, "The client_id differs from the one in the Authorization header.")
 	}
 	form.Set("client_id", id)
 	if secret != "" {

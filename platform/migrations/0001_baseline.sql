@@ -403,13 +403,13 @@ create table oauth_client (
   scopes        text[] not null,
   -- Static clients only: access tokens do not expire, for programs that cannot refresh them.
   long_lived    boolean not null default false,
-  -- SHA-256 of the normalized metadata of a public client that registered: registering the same metadata again gives
-  -- the same client.
+  -- SHA-256 of the normalized metadata of a public client that registered: registering the same metadata again
+  -- returns the same client.
   fingerprint   bytea constraint oauth_client_fingerprint_key unique check (length(fingerprint) = 32),
   -- The network that registered the client; empty for other kinds.
   source        text not null default '' check (length(source) <= 64),
   created_at    timestamptz not null,
-  -- The last registration with this metadata, fetch of the document, or approval, to the hour.
+  -- When the client last registered, had its document fetched, or was approved, to the hour.
   seen_at       timestamptz not null,
   -- When the first person approved the client; null: nobody has.
   approved_at   timestamptz,
@@ -446,7 +446,7 @@ create table oauth_grant (
   org_id        uuid not null references organization (id) on delete cascade,
   id            uuid not null,
   client        uuid not null constraint oauth_grant_client_fkey references oauth_client (id) on delete cascade,
-  -- The client as the person saw it when they approved it last.
+  -- The client as the person saw it when they last approved it.
   client_id     text not null check (length(client_id) between 1 and 2048),
   client_kind   text not null check (client_kind in ('registered', 'document', 'static')),
   client_name   text not null check (length(client_name) <= 100),
@@ -467,7 +467,7 @@ create table oauth_grant (
   -- The last request, to the minute.
   used_at       timestamptz,
   constraint oauth_grant_pkey primary key (org_id, id),
-  -- Whoever leaves the organization takes nothing along: a later membership begins without grants.
+  -- Leaving the organization deletes a person's grants, so a later membership begins without any.
   constraint oauth_grant_member_fkey foreign key (org_id, person_id) references member (org_id, person_id)
     on delete cascade,
   constraint oauth_grant_once unique (org_id, client, person_id)
@@ -494,7 +494,7 @@ create table oauth_grant_day (
 -- Retention.
 create index oauth_grant_day_day on oauth_grant_day (day);
 
--- The tokens that one code or one device code led to. They are revoked together.
+-- The tokens issued from one code or device code. They are revoked together.
 create table oauth_family (
   org_id     uuid not null,
   id         uuid not null,
@@ -511,7 +511,7 @@ create index oauth_family_grant on oauth_family (org_id, grant_id);
 -- Retention.
 create index oauth_family_created on oauth_family (created_at, id);
 
--- An authorization code. It can be exchanged once, for a minute.
+-- An authorization code. It can be exchanged once, within a minute.
 create table oauth_code (
   -- SHA-256 of the code. CodeOrg finds its organization.
   hash         bytea not null constraint oauth_code_hash_key unique check (length(hash) = 32),
@@ -525,10 +525,10 @@ create table oauth_code (
   challenge    text not null check (length(challenge) <= 128),
   scopes       text[] not null,
   resource     text not null check (length(resource) <= 2048),
-  -- SHA-256 of the consent page's token, which therefore works once.
+  -- SHA-256 of the consent page's token. It is unique, so that the page works once.
   request      bytea not null constraint oauth_code_request_key unique check (length(request) = 32),
   expires_at   timestamptz not null,
-  -- The tokens that the code was exchanged for. It remains after they have been revoked.
+  -- The tokens that the code was exchanged for. The value remains after they have been revoked.
   family_id    uuid,
   constraint oauth_code_pkey primary key (org_id, hash),
   constraint oauth_code_grant_fkey foreign key (org_id, grant_id) references oauth_grant (org_id, id) on delete cascade
@@ -544,14 +544,14 @@ create table oauth_token (
   org_id     uuid not null,
   family_id  uuid not null,
   kind       text not null check (kind in ('access', 'refresh')),
-  -- The refresh token that it was issued for; null: a code.
+  -- The refresh token that it was issued for; null: it was issued for a code.
   parent     bytea check (length(parent) = 32),
   created_at timestamptz not null,
   -- Null: it does not expire.
   expires_at timestamptz check (isfinite(expires_at)),
   -- Refresh tokens only: when it was first used.
   used_at    timestamptz,
-  -- Its parent was used once more, so that other tokens took its place.
+  -- Its parent was used again, and other tokens replaced this one.
   voided     boolean not null default false,
   constraint oauth_token_pkey primary key (org_id, hash),
   constraint oauth_token_family_fkey foreign key (org_id, family_id) references oauth_family (org_id, id)
@@ -561,7 +561,7 @@ create index oauth_token_family on oauth_token (org_id, family_id);
 -- Retention.
 create index oauth_token_expires on oauth_token (expires_at);
 
--- A log-in on a device that has no browser. The person types the user code into ours.
+-- A log-in on a device that has no browser. The person types the user code on the page /device.
 create table device_code (
   -- SHA-256 of the code that the device polls with.
   hash       bytea constraint device_code_pkey primary key check (length(hash) = 32),
@@ -794,13 +794,13 @@ create index media_content on media (org_id, sha256) where deleted_at is null an
 -- MediaForget: rows of deleted files.
 create index media_deleted on media (org_id, id) where deleted_at is not null;
 
--- An address that takes one file without a further credential. The organization's API key or access
--- token that asked for it must still work when the file arrives.
+-- An address that accepts one file without any other credential. The organization's API key or access token that
+-- requested the address must still work when the file arrives.
 create table upload_address (
   org_id          uuid not null references organization (id) on delete cascade,
   -- SHA-256 of the token in the address. UploadAddressByHash finds its organization.
   hash            bytea not null constraint upload_address_hash_key unique check (length(hash) = 32),
-  -- What asked for it, and SHA-256 of that API key or access token.
+  -- The kind of credential that requested the address, and SHA-256 of that API key or access token.
   via             text not null check (via in ('key', 'agent')),
   credential_hash bytea not null check (length(credential_hash) = 32),
   created_at      timestamptz not null,
@@ -1031,8 +1031,8 @@ create index post_range on post (org_id, publish_date, channel_id);
 create index post_late on post (org_id, due) where due > publish_date and delay_minutes = 0;
 -- GroupLock, and everything that reads whole groups.
 create index post_group on post (group_id, org_id);
--- The occurrences of a series. A number has only one row, whoever writes it. The index contains the channel, which the
--- policy for narrowed transactions reads, so that the numbers are still read without the rows.
+-- The occurrences of a series. A number has only one row, whoever writes it. The index includes the channel, which the
+-- policy for narrowed transactions reads, so that the numbers can still be read from the index alone.
 create unique index post_series on post (org_id, series_id, occurrence) include (channel_id) where series_id is not null;
 -- SeriesEnded. Its condition is on occurrence, which is set whenever series_id is: the planner then cannot use
 -- post_series for its queries, which would read all of that index.
@@ -1627,7 +1627,7 @@ create table approval (
   -- The administrator of the instance who asked as the person; null: the person did.
   requested_behind uuid,
   -- The agent that asked on behalf of the person, the grant that it had, and its name at that time; null and empty: no
-  -- agent did. They stay when the grant is revoked.
+  -- agent did. The values remain when the grant is revoked.
   requested_agent uuid,
   requested_grant uuid,
   agent_name     text not null default '' check (length(agent_name) <= 200),
@@ -2011,8 +2011,8 @@ create policy retention_lock on notification for update to crier_retention using
 grant select (org_id, id, last_at) on notification to crier_retention;
 grant delete, update (org_id) on notification to crier_retention;
 
--- OAuth. The gate finds whose a token or a code is, and has the clients, which belong to no organization. A token shows
--- the gate all of its grant, because a request's principal consists of it.
+-- OAuth. The gate finds the organization of a token or code, and manages the clients, which belong to no organization.
+-- It can read all of a token's grant, because a request's principal is made from the grant.
 do $$
 declare t text;
 begin
@@ -2037,7 +2037,7 @@ grant select (hash, org_id, grant_id) on oauth_code to crier_gate;
 create policy gate on oauth_token for select to crier_gate using (true);
 grant select (hash, org_id, family_id, kind, created_at, expires_at, voided) on oauth_token to crier_gate;
 
--- What has expired, and grants and families without anything that could still be used.
+-- Retention deletes what has expired, and grants and families without anything that could still be used.
 create policy retention_read on oauth_token for select to crier_retention using (true);
 create policy retention on oauth_token for delete to crier_retention using (expires_at < now() - interval '1 hour');
 grant select (org_id, hash, family_id, expires_at), delete on oauth_token to crier_retention;
@@ -2060,22 +2060,24 @@ grant select (org_id, grant_id, day), delete on oauth_grant_day to crier_retenti
 -- another channel or its posts, customers, publications, statistics or notifications. A customer's channels are those
 -- at the time of the statement. Transactions that set nothing see all rows of the organization.
 --
--- Not hidden from a narrowed transaction, because their rows show no channel and no post, or must be counted or unique
--- for the whole organization and are never shown:
---   organization, member, person, invitation, invitation_link, api_key, platform_app: who and with what, not where to.
---   media, upload_address, derived_picture, tag: the library and the labels of the whole organization. Whether a file is in use is
---     asked with all rows visible (pg.Whole).
---   idempotency, slot_hold, republished: keys, times and counts of the whole organization. The response under a key
---     names posts; post.Create returns it only if their channels are visible.
+-- These tables are not hidden from a narrowed transaction. Either their rows show no channel and no post, or the rows
+-- must be counted or unique for the whole organization and are never shown:
+--   organization, member, person, invitation, invitation_link, api_key, platform_app: people and credentials, but no
+--     destinations.
+--   media, upload_address, derived_picture, tag: the library and the labels of the whole organization. Whether a file is
+--     in use is checked with all rows visible (pg.Whole).
+--   idempotency, slot_hold, republished: keys, times and counts of the whole organization. The response stored under a
+--     key names posts; post.Create returns it only if their channels are visible.
 --   webhook, webhook_old_key: the triggers on post must see every endpoint. Agents cannot read or change endpoints.
--- Hidden completely: audit, whose entries name posts and channels in their texts. Entries are still appended.
+-- One table is hidden completely: audit, whose entries name posts and channels in their texts. Entries are still
+-- appended.
 --
 -- Every condition is "(case ... end) is not null". When nothing is narrowed, the case ends at its first branch, and the
--- branches behind it are not evaluated. The planner takes such a condition to be true for 99.5 % of the rows, so the
+-- branches after it are not evaluated. The planner assumes that such a condition is true for 99.5 % of the rows, so the
 -- plans of other transactions stay as they are; with "or", it would expect half of the rows. The functions cost 1 for
 -- the same reason. They are in PL/pgSQL, which plans them when they are called and keeps the plans: subqueries would be
--- planned with every statement, a quarter of the time of a create behind a transaction pooler. They run with the rights
--- of the caller, so the policies of the tables that they read apply in them.
+-- planned with every statement, which takes a quarter of the time of a create behind a transaction pooler. The functions
+-- run with the rights of the caller, so the policies of the tables that they read apply in them.
 create function narrowed_channels() returns uuid[] language plpgsql stable parallel safe cost 1 as $$
 begin
   if nullif(current_setting('app.customers', true), '') = '{}' then
@@ -2116,9 +2118,9 @@ begin
     ['incident_event', 'channel_id = any ((select narrowed_channels())::uuid[])'],
     ['notification_posts', 'channel_id = any ((select narrowed_channels())::uuid[])'],
     ['insight', 'channel_id = any ((select narrowed_channels())::uuid[])'],
-    -- A connect of a new account has no channel yet.
+    -- An attempt to connect a new account has no channel yet.
     ['connect_state', 'channel_id is null or channel_id = any ((select narrowed_channels())::uuid[])'],
-    -- A pause of the organization applies to every channel.
+    -- A pause of the whole organization applies to every channel.
     ['pause', 'subject = org_id or subject = any ((select narrowed_channels())::uuid[])
       or subject = any ((select narrowed_customers())::uuid[])'],
     -- Rows with the id of their post.

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// addressLife is how long an upload address works. An upload that begins before its end may
-	// take longer.
+	// addressLife is how long an upload address works. An upload that begins in time may finish
+	// after the address has expired.
 	addressLife = 15 * time.Minute
-	// maxAddresses is how many addresses an organization can have that could still be used.
+	// maxAddresses is the maximum number of unused, unexpired addresses of an organization.
 	maxAddresses = 100
 	// addressPrefix begins the token of every upload address.
 	addressPrefix = "cru_"
@@ -28,8 +28,8 @@ const (
 )
 
 // CreateAddress returns a new upload address for one file. credential is the SHA-256 hash of the
-// API key or access token with which the principal asks. The address stops working with it.
-// CreateAddress writes no audit entry, because nothing uses the file yet when it is uploaded.
+// principal's API key or access token. The address stops working when the credential does.
+// CreateAddress writes no audit entry, because nothing uses a file yet when it is uploaded.
 //
 // CreateAddress returns TooLarge if the organization's storage is full, and RateLimited if the
 // organization has too many unused addresses.
@@ -65,13 +65,13 @@ func (s *Media) CreateAddress(
 func tooManyAddresses(op string) error {
 	return &fault.Error{
 		Kind: fault.RateLimited, Op: op, RetryAfter: time.Minute,
-		Message: fmt.Sprintf("Your organization has %d upload addresses that no file was sent to. Upload to one of them, "+
-			"or wait: each ends after %d minutes.", maxAddresses, int(addressLife.Minutes())),
+		Message: fmt.Sprintf("Your organization has %d unused upload addresses. Upload to one of them, "+
+			"or wait: each address expires after %d minutes.", maxAddresses, int(addressLife.Minutes())),
 	}
 }
 
 // Address returns the upload address with the given token, so that the caller can authenticate the
-// credential that asked for it. It returns NotFound if there is no such address, and Gone if the
+// credential that requested it. It returns NotFound if there is no such address, and Gone if the
 // address has expired. It returns Unavailable if too many other lookups are in progress, or while
 // the database is down.
 func (s *Media) Address(ctx context.Context, token string) (publishing.UploadAddress, error) {
@@ -91,11 +91,11 @@ func (s *Media) Address(ctx context.Context, token string) (publishing.UploadAdd
 	case err != nil:
 		return publishing.UploadAddress{}, pg.Fault(op, err)
 	case !s.deps.Clock.Now().Before(a.ExpiresAt):
-		return publishing.UploadAddress{}, fault.New(fault.Gone, op, "This upload address has expired. Ask for a new one.")
+		return publishing.UploadAddress{}, fault.New(fault.Gone, op, "This upload address has expired. Request a new one.")
 	}
 	return a, nil
 }
 
 func noAddress(op string) error {
-	return fault.New(fault.NotFound, op, "There is no such upload address.")
+	return fault.New(fault.NotFound, op, "There is no such upload address. Check it, or request a new one.")
 }

@@ -54,7 +54,7 @@ func (s *Posts) refuseDuplicates(
 	return &fault.Error{Kind: fault.Conflict, Op: op, Message: duplicate, Items: items}
 }
 
-const duplicate = "The channel already has a post with the same text within a day."
+const duplicate = "The channel already has a post with the same text within a day of this one."
 
 // sameText reports whether one of the posts is a duplicate of x.
 func sameText(posts []poststore.TextOfPost, x poststore.TextOfPost) bool {

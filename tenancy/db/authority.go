@@ -198,7 +198,7 @@ func (d *DB) confirmPrincipal(ctx context.Context, q pg.Querier, p tenancy.Princ
 	case tenancy.ViaAgent:
 		a, err := ConfirmAgent(ctx, q, p.Org, p.Person, p.Agent.Grant, d.clock.Now())
 		if err == nil && !a.Granted {
-			return fault.New(fault.Unauthenticated, "tenancy.Confirm", "The permission of this application has ended.")
+			return fault.New(fault.Unauthenticated, "tenancy.Confirm", "This application's permission has ended.")
 		}
 		return confirmMember(p, a.ConfirmedMember, err)
 	case tenancy.ViaSession:

@@ -153,7 +153,7 @@ func modernMeta() m {
 }
 
 // TestAttack_ForeignIDs checks that a token reaches nothing of another organization, and that a
-// foreign id is answered as one that does not exist.
+// foreign id is answered like an id that does not exist.
 func TestAttack_ForeignIDs(t *testing.T) {
 	t.Parallel()
 	s := common(t)
@@ -175,7 +175,7 @@ func TestAttack_ForeignIDs(t *testing.T) {
 }
 
 // checkOutOfReach calls every tool and REST route with ids that the token must not reach. Each must
-// be answered as an id that does not exist, and secretText must never appear.
+// be answered like an id that does not exist, and secretText must never appear.
 func checkOutOfReach(t *testing.T, s *service, token, channel string, posts []string, secretText string) {
 	t.Helper()
 	a := agent{base: s.base, token: token}
@@ -273,8 +273,8 @@ func TestAttack_ChannelsPastTheGrant(t *testing.T) {
 	}
 }
 
-// narrow chooses the channel on the consent page, and that only chosen channels may be used if the
-// page asks for that.
+// narrow chooses the channel on the consent page. If the page also offers to allow only
+// chosen channels, narrow selects that.
 func narrow(t testing.TB, f *form, c channel) {
 	t.Helper()
 	for i, x := range f.fields {
@@ -330,7 +330,7 @@ func TestAttack_DailyNumber(t *testing.T) {
 	if made != most {
 		t.Errorf("%d of %d calls queued a post, want %d; refusals: %s", made, calls, most, slices.Compact(slices.Sorted(slices.Values(refusals))))
 	}
-	// Drafts are not counted, and turning one into a queued post is.
+	// Drafts are not counted, but turning one into a queued post is.
 	a := agent{base: s.base, token: token}
 	var drafts []struct{ PostID string }
 	a.must(t, &drafts, "service_create_post", m{"socialPost": []m{postEntry("draft", tomorrow(), c.id, unique("draft "))}})
@@ -339,8 +339,8 @@ func TestAttack_DailyNumber(t *testing.T) {
 	}
 }
 
-// TestAttack_StoredInstruction checks that what people and platforms have written never stands in a
-// sentence of the service, where a model would take it for one of ours.
+// TestAttack_StoredInstruction checks that what people and platforms have written never appears
+// in one of the service's own sentences, where a model could mistake it for the service's words.
 func TestAttack_StoredInstruction(t *testing.T) {
 	t.Parallel()
 	s := common(t)

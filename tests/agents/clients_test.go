@@ -20,12 +20,12 @@ import (
 // documentation, its source or its published document.
 type known struct {
 	name string
-	// registers is the body of its dynamic registration, or nil if it has another way.
+	// registers is the body of its dynamic registration, or nil if it does not register.
 	registers m
-	// document is what it publishes at the address that is its client id, or nil if it has none.
+	// document is what it publishes at the URL that is its client id, or nil if it has none.
 	document m
-	// redirects are what it sends to the authorization endpoint: with a port where it registers a
-	// loopback address without one, or with another port.
+	// redirects are the redirect URIs that it sends to the authorization endpoint. The port of a
+	// loopback address can differ from the registered one, or be missing there.
 	redirects []string
 	// scope is what it asks for, or "" if it sends none.
 	scope string
@@ -33,7 +33,7 @@ type known struct {
 	extra url.Values
 	// method is how it authenticates at the token endpoint with a document.
 	method string
-	// omitsResource reports that it leaves out resource when it refreshes.
+	// omitsResource is set if it omits resource when it refreshes.
 	omitsResource bool
 }
 
@@ -89,7 +89,7 @@ var knownClients = []known{
 			"client_name": "ChatGPT", "redirect_uris": []string{"https://chatgpt.com/connector_platform_oauth_redirect"},
 			"grant_types": refreshing, "response_types": code, "token_endpoint_auth_method": "client_secret_basic",
 		},
-		// The document names a method that is not in the server's metadata, and lists none too.
+		// The document names a method that is not in the server's metadata, but also lists none.
 		document: m{
 			"client_name": "ChatGPT", "client_uri": "https://chatgpt.com/",
 			"redirect_uris":              []string{"https://chatgpt.com/connector_platform_oauth_redirect"},
@@ -182,7 +182,7 @@ var knownClients = []known{
 		},
 	},
 	{
-		// It says nothing but where it listens, and that it is a web application.
+		// It states only where it listens, and that it is a web application.
 		name: "a client with the defaults", redirects: []string{"http://[::1]:9999/callback?from=crier"},
 		registers: m{"redirect_uris": []string{"http://[::1]:4567/callback?from=crier"}, "application_type": "web"},
 		extra:     url.Values{"prompt": {"consent"}, "access_type": {"offline"}, "nonce": {"x"}},
@@ -426,7 +426,7 @@ func TestClients_Discover(t *testing.T) {
 			}
 		}
 	}
-	// What the metadata names exists.
+	// Every endpoint that the metadata names exists.
 	for name, value := range got {
 		if address, ok := value.(string); ok && strings.HasSuffix(name, "_endpoint") {
 			path, ours := strings.CutPrefix(address, s.base)

@@ -59,8 +59,8 @@ var expectedFailures = map[string]map[string]string{
 	},
 }
 
-// scenarios are the scenarios for servers that apply: those of a handshake at the last revision
-// with one, the others at the newest.
+// scenarios maps the server scenarios that apply to revisions of the protocol. Scenarios with a
+// handshake run at the last revision that has one, the others at the newest.
 var scenarios = map[string]string{
 	"server-initialize": oldRevision, "ping": oldRevision, "tools-list": newRevision, "server-stateless": newRevision,
 	"http-header-validation": newRevision, "caching": newRevision, "dns-rebinding-protection": newRevision,

@@ -68,7 +68,7 @@ func TestClients_StaticApp(t *testing.T) {
 	wantOAuthError(t, "an application that was deleted", next.token(t, a.refreshForm(after.Refresh)), "invalid_client", "invalid_grant")
 }
 
-// TestClients_Introspect checks what the server says of tokens, and to whom.
+// TestClients_Introspect checks what the server says about tokens, and to whom.
 func TestClients_Introspect(t *testing.T) {
 	t.Parallel()
 	s := common(t)

@@ -141,7 +141,7 @@ func TestFlow_Deny(t *testing.T) {
 	}
 }
 
-// TestFlow_GoSDK makes the flow with the Go SDK, with both its ways to become a client.
+// TestFlow_GoSDK runs the flow with the Go SDK, in both of its ways to become a client.
 func TestFlow_GoSDK(t *testing.T) {
 	t.Parallel()
 	clientFolder(t) // before a service that a failure would leave running

@@ -11,12 +11,12 @@ import (
 	"crier/tests/call"
 )
 
-// mostDelay is how long after a request the process is killed at most. A request takes less.
+// mostDelay is the longest time between a request and the kill. A request takes less.
 const mostDelay = 25 * time.Millisecond
 
 // TestKill kills the process during and between the steps of an authorization. After each kill the
-// program must get on with what it has, or by asking the person again, and nothing may be granted
-// twice.
+// program must be able to continue with what it has, or after asking the person again. Nothing may
+// be granted twice.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -81,7 +81,7 @@ func (k *killing) restart() {
 	k.s.restart(k.t)
 }
 
-// exchange asks the person and exchanges the code, as a program does that starts again.
+// exchange asks the person and exchanges the code, as a program does when it starts over.
 func (k *killing) exchange(t *testing.T) tokens {
 	t.Helper()
 	return k.p.grant(t, k.a, nil)

@@ -152,7 +152,8 @@ type mistake struct {
 	}
 }
 
-// mistake decodes the text of an error. It fails the test if it does not have the form of errors.
+// mistake decodes the text of an error. It fails the test if the text does not have the form of
+// an error.
 func (r result) mistake(t testing.TB) (out mistake) {
 	t.Helper()
 	var wrapped struct{ Output json.RawMessage }
@@ -206,7 +207,7 @@ func toolCalls(t testing.TB, p *person, c channel) []toolCall {
 		good("service_get_channel_schema", m{"platform": "sandbox"}), good("service_get_channel_schema", m{"integrationId": c.id}),
 		bad("service_get_channel_schema", m{}), bad("service_get_channel_schema", m{"platform": "nowhere"}),
 		bad("service_get_channel_schema", m{"integrationId": nobody}),
-		// The sandbox has no functions, so every call is refused.
+		// The sandbox has no tools of its own, so every call is refused.
 		bad("service_trigger_channel_tool", m{"integrationId": c.id, "methodName": "nothing", "dataSchema": []m{}}),
 		bad("service_trigger_channel_tool", m{"methodName": "nothing"}),
 		good("service_create_post", create(entry)),

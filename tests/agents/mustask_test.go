@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// mustAskLabel is the label of the box with which a person wants to be asked.
+// mustAskLabel is the label of the box that limits an agent to drafts.
 var mustAskLabel = regexp.MustCompile(`(?i)must ask|ask.*(approv|before)|approv.*(each|every|first)|only.*draft|drafts? only`)
 
 func TestMustAsk(t *testing.T) {

@@ -34,7 +34,7 @@ type app struct {
 	address  string // of the program
 }
 
-// metadata is what a program says of itself when it registers.
+// metadata is what a program says about itself when it registers.
 func metadata(name string, redirects ...string) m {
 	return m{
 		"client_name": name, "redirect_uris": redirects, "grant_types": []string{"authorization_code", "refresh_token"},
@@ -201,7 +201,7 @@ func back(t testing.TB, a call.Answer, redirect string) url.Values {
 	return nil
 }
 
-// approve approves the request as the form is changed by fill, which may be nil, and returns the
+// approve approves the request after fill, which may be nil, has changed the form. It returns the
 // code.
 func (p *person) approve(t testing.TB, r request, fill func(*form)) string {
 	t.Helper()

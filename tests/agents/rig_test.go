@@ -83,7 +83,7 @@ func start(t testing.TB, settings map[string]string) *service {
 	s.settings = map[string]string{
 		"DATABASE_URL": dbtest.Patient(s.database), "DATABASE_MAX_CONNS": "12", "ENCRYPTION_KEYS": key, "FILES_DIR": t.TempDir(),
 		"CRIER_HOME": t.TempDir(), "BASE_URL": s.base, "PORT": port, "SANDBOX_URL": s.sandbox.URL, "REGISTRATION": "open",
-		// Clients give themselves addresses, because limits count by address.
+		// Clients choose their own addresses, because limits count by address.
 		"TRUSTED_PROXIES": "127.0.0.1", "API_LIMIT": "100000", "APP_LIMIT": "100000",
 		"OUTBOUND_ALLOW": strings.TrimPrefix(files.URL, "http://"), "SWEEP_INTERVAL": "1s",
 		"ORGANIZATIONS_PER_DAY": "0", "ORGANIZATIONS_PER_PERSON": "0", "DEFAULT_PLAN_ORGANIZATIONS": "0",
@@ -105,7 +105,7 @@ func start(t testing.TB, settings map[string]string) *service {
 	return s
 }
 
-// restart starts the first process, also for the first time.
+// restart starts the first process, or starts it again.
 func (s *service) restart(t testing.TB) {
 	t.Helper()
 	s.process = launch(t, s.settings, s.log)

@@ -135,7 +135,7 @@ func TestClients_SignIn(t *testing.T) {
 	})
 }
 
-// TestAttack_SignIn checks that the sign-in page gives nothing without the password and leads
+// TestAttack_SignIn checks that the sign-in page reveals nothing without the password and leads
 // nowhere else.
 func TestAttack_SignIn(t *testing.T) {
 	t.Parallel()

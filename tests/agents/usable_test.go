@@ -117,7 +117,7 @@ type robot struct {
 // facts are what the robot knows, by the meaning in meanings.
 type facts map[string]any
 
-// meanings tells by its name what a property means.
+// meanings maps a meaning to the names of properties that have it.
 var meanings = map[string]*regexp.Regexp{
 	"channel": regexp.MustCompile(`(?i)^(integration|channel)(id)?$`), "when": regexp.MustCompile(`(?i)^(date|publishdate)$`),
 	"text": regexp.MustCompile(`(?i)^(content|text)$`), "pictures": regexp.MustCompile(`(?i)^(attachments|media|images)$`),
@@ -270,8 +270,8 @@ func fieldPath(field string) []string {
 	return fieldParts.FindAllString(strings.TrimPrefix(field, "arguments."), -1)
 }
 
-// replace replaces the value at a path, also in every entry of a list that the path names without
-// an index. Every entry with the same wrong value gets the same new one.
+// replace replaces the value at a path. If the path names a list without an index, it replaces the
+// value in every entry. Every entry with the same wrong value gets the same new one.
 func replace(value any, path []string, change func(old any) any) {
 	switch v := value.(type) {
 	case m:

@@ -28,8 +28,8 @@ func renderLLMs(v view) (*page.Asset, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Crier
 
-> Crier publishes posts to social platforms for teams and for agents: one post with its own content for each channel,
-> published now, scheduled, or saved as a draft.
+> Crier publishes posts to social platforms for teams and agents. One call creates posts for several channels, each with
+> its own content, and publishes them now, schedules them, or saves them as drafts.
 
 An agent should use the MCP server. It needs no API key: it sends its user to a consent page.
 A program should use the REST API with an API key.

@@ -51,7 +51,7 @@ func (a otherTools) channelAnalytics() *tool {
 	}, "label", "data", "percentageChange")
 	return &tool{
 		name: "service_get_channel_analytics", title: "Get a channel's statistics", idempotent: true, open: true,
-		description: "Get a channel's statistics, such as followers and impressions, for the last days. The platform is queried " +
+		description: "Get a channel's recent statistics, such as followers and impressions. The platform is queried " +
 			"at most once an hour.",
 		input: arguments(properties{
 			"integrationId": channelID(), "cursor": cursor(),
@@ -137,8 +137,8 @@ func (a otherTools) overview() *tool {
 	}
 	return &tool{
 		name: toolOverview, title: "Get an overview", idempotent: true,
-		description: "Count posts by outcome and channels by state over the last days, and list recent errors. Drafts and " +
-			"scheduled posts after today count too, except in byDay.",
+		description: "Count recent posts by outcome and channels by state, and list recent errors. Drafts and " +
+			"scheduled posts dated after today are counted too, except in byDay.",
 		input: arguments(properties{
 			"days":       whole("Number of days up to today.", 1, publishing.MaxReportDays).Standard(defaultReportDays),
 			"customerId": str("Only this group's channels. Ids: " + toolListGroups + ".").From(toolListGroups),
@@ -148,7 +148,7 @@ func (a otherTools) overview() *tool {
 			"customer":   object("The group.", properties{"id": str("Group id."), "name": str("Name.")}, "id", "name"),
 			"posts":      count("Posts by outcome.", "total", "draft", "scheduled", "published", "failed"),
 			"channels":   count("Channels by state.", "total", "active", "disabled", "refreshNeeded"),
-			"byPlatform": list("Posts of each platform.", with(count("A platform.", "channels", "scheduled", "published", "failed"), properties{"identifier": str("Platform.")})),
+			"byPlatform": list("Posts by platform.", with(count("A platform.", "channels", "scheduled", "published", "failed"), properties{"identifier": str("Platform.")})),
 			"byDay":      list("Days with posts, earliest first.", with(count("A day.", "scheduled", "published", "failed"), properties{"date": str("Day, such as 2026-01-31.")})),
 			"recentErrors": list("Posts that failed, newest first.", object("A post.", properties{
 				"postId": str("Post id."), "integrationId": str("Channel id."), "name": str("Channel."), "identifier": str("Platform."),

@@ -256,7 +256,7 @@ func (a channelTools) platformOf(
 	}
 	if in.Platform == "" {
 		return connector.Descriptor{}, nil, &failure{
-			Code: argument.CodeMissing, Field: "integrationId", Message: "Send integrationId, or platform.",
+			Code: argument.CodeMissing, Field: "integrationId", Message: "Send integrationId or platform.",
 			Next: &nextCall{Tool: toolListChannels, Arguments: map[string]any{}},
 		}
 	}

@@ -79,7 +79,7 @@ func (a postTools) mediumOf(field, file string) (publishing.CreateMedium, error)
 	}
 	return publishing.CreateMedium{}, &failure{
 		Code: argument.CodeInvalid, Field: field,
-		Message: field + " is not a file of this service. Upload it first, then attach the returned id.",
+		Message: field + " is not a file on this service. Upload it first, then attach the returned id.",
 		Next:    &nextCall{Tool: toolUpload, Arguments: map[string]any{"url": file}},
 	}
 }

@@ -81,14 +81,14 @@ func (a postTools) createPost() *tool {
 	}), "integration", "state", "publishDate")
 	return &tool{
 		name: toolCreatePost, olderName: "schedulePostTool", title: "Create posts", writes: true, destroys: true, open: true,
-		description: "Save, schedule or publish posts, one per element of socialPost. All are created or none; all need the " +
+		description: "Save, schedule or publish posts, one per element of socialPost. Either all are created or none. All must have the " +
 			"same type. Read the rules with " + toolSchema + ", upload files with " + toolUpload + " first, and check with " +
 			"dryRun: true. A call repeated within 10 minutes creates nothing and returns the first result, with replayed: " +
-			"true. The same text on a channel within a day needs allowDuplicate: true.",
+			"true. Posting the same text to a channel twice within a day requires allowDuplicate: true.",
 		input: arguments(properties{
 			"socialPost":     list("The posts.", entry).Between(1, publishing.MaxEntries),
 			"idempotencyKey": {Type: argument.TypeString, MaxLength: publishing.MaxIdempotencyKey, Description: "Any string of visible ASCII characters. Calls with the same key create the posts only once."},
-			"allowDuplicate": flag("Create posts even if their channel has a post with the same text within a day.").Standard(false),
+			"allowDuplicate": flag("Create a post even if its channel has another one with the same text within a day.").Standard(false),
 			"dryRun":         flag("Only check: create nothing, and report what would happen to each post.").Standard(false),
 		}, "socialPost"),
 		output: answers(list("The posts, in the order of the call.", created), properties{
@@ -144,7 +144,7 @@ func (c *call) checkDraftsOnly(posts []createEntry) error {
 	}
 	return &failure{
 		Code: string(fault.Forbidden), Field: fmt.Sprintf("socialPost.%d.type", at), Allowed: []any{draft},
-		Message: "This app may create drafts only. Send the call again with type draft for every post, then ask for approval of " +
+		Message: "This app may create drafts only. Send the call again with type draft for every post, then request approval for " +
 			"each postId with " + toolAskApproval + ". Nothing was created.",
 		Next: &nextCall{Tool: toolAskApproval, Arguments: map[string]any{}},
 	}
@@ -209,7 +209,7 @@ func (c *call) checkDate(at string, e createEntry) error {
 	}
 	if e.Date == nil {
 		return &failure{
-			Code: argument.CodeMissing, Field: at + ".date", Message: at + ".date is missing. Only posts of type now need no date.",
+			Code: argument.CodeMissing, Field: at + ".date", Message: at + ".date is missing. Only posts of type now can omit it.",
 			Next: &nextCall{Tool: toolFindSlot, Arguments: map[string]any{"integrationId": e.Channel}},
 		}
 	}
@@ -224,7 +224,7 @@ func (c *call) checkAhead(field, channel string, at time.Time) error {
 	}
 	out := &failure{
 		Code: argument.CodeInvalid, Field: field, Message: fmt.Sprintf("%s must be in the future, and not after the year %d. "+
-			"Now it is %s.", field, publishing.LastYear, c.now.Format(time.RFC3339)),
+			"The current time is %s.", field, publishing.LastYear, c.now.Format(time.RFC3339)),
 	}
 	if channel != "" {
 		out.Next = &nextCall{Tool: toolFindSlot, Arguments: map[string]any{"integrationId": channel}}
@@ -304,7 +304,7 @@ func createFailure(in createInput, err error) error {
 		return &failure{
 			Code: string(fault.Conflict), Field: "allowDuplicate", Allowed: []any{true},
 			Message: "A channel already has a post with the same text within a day, or this call contains the text twice. Look for " +
-				"it with " + toolListPosts + ". Send allowDuplicate: true to create the post anyway.",
+				"the other post with " + toolListPosts + ". Send allowDuplicate: true to create this post anyway.",
 		}
 	case at < 0:
 		return err

@@ -96,8 +96,8 @@ const tag = "Agents"
 func (a *API) Post() route.Endpoint {
 	d := route.Describe(tag, "Send a message to the MCP server", 400, 404, 405, 413, 415)
 	d.Description = "The body is one JSON-RPC message of the Model Context Protocol. The service keeps no sessions and " +
-		"answers with JSON. Tools are listed by tools/list. Errors of tools are results with isError, not error " +
-		"responses."
+		"answers with JSON. The method tools/list lists the tools. Tool errors are results with isError, not " +
+		"error responses."
 	object := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 	d.RequestBody = &huma.RequestBody{
 		Required: true, Content: map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: object}},
@@ -153,7 +153,8 @@ func (a *API) forward(c *fiber.Ctx, m message, body []byte) error {
 	case w.status == 0 && w.body.Len() == 0:
 		return &refusal{
 			status: http.StatusServiceUnavailable, code: codeInternal, id: m.id,
-			err: fault.New(fault.Unavailable, "mcp.forward", "The request took too long."),
+			err: fault.New(fault.Unavailable, "mcp.forward", "The request took too long. "+
+				"Read the current state before you repeat it."),
 		}
 	case w.status >= http.StatusBadRequest && !strings.HasPrefix(w.header.Get(fiber.HeaderContentType), fiber.MIMEApplicationJSON):
 		return &refusal{

@@ -43,7 +43,8 @@ const (
 )
 
 func internalFailure() *failure {
-	return &failure{Code: string(fault.Internal), Message: "Internal server error. The call may or may not have had an effect."}
+	return &failure{Code: string(fault.Internal), Message: "Internal server error. " +
+		"The call may have had an effect. Read the current state before you repeat it."}
 }
 
 // failureOf converts an error to a failure with the public API's message. If the call has timed
@@ -84,7 +85,7 @@ func (a *API) failureOf(ctx context.Context, c *call, err error) *failure {
 		})
 	}
 	if f.More > 0 {
-		out.Message += fmt.Sprintf(" There are %d more problems.", f.More)
+		out.Message += fmt.Sprintf(" More problems: %d.", f.More)
 	}
 	var h *hint
 	if errors.As(err, &h) {

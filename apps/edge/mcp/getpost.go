@@ -80,7 +80,7 @@ func (a postTools) getPost() *tool {
 	return &tool{
 		name: toolGetPost, title: "Get a post", idempotent: true,
 		description: "Get a post with its outcome, link, texts, attachments, settings, approval and timeline. While state is " +
-			"QUEUE and the date has passed, ask again after a minute.",
+			"QUEUE and the date has passed, call this again after a minute.",
 		input: arguments(properties{"id": postID(), "cursor": str("nextCursor of the previous result, for the rest of a long thread.").AsWord()}, "id"),
 		output: answers(object("The post.", withMoment(properties{
 			"id": str("Post id."), "state": str(stateDoc),

@@ -84,7 +84,7 @@ func New(d Deps) *API {
 // instructions tells a model how the tools work together.
 const instructions = `Crier publishes posts to social platforms.
 
-Start with service_list_channels, and with service_get_channel_schema for each platform you write for. Check with dryRun: true in service_create_post, then create. Upload pictures, also local ones, with service_upload_from_url before you attach them. Plan with service_find_slot. Follow a post with service_get_post.
+Start with service_list_channels, then call service_get_channel_schema for each platform you write for. Check with dryRun: true in service_create_post, then create. Upload pictures, including local ones, with service_upload_from_url before you attach them. Plan with service_find_slot. Follow a post with service_get_post.
 
 If a person must approve, create drafts and call service_request_approval; service_get_approval_status returns the answer.
 

@@ -130,6 +130,6 @@ func (m message) checkMethod(version string) error {
 	}
 	return &refusal{
 		status: status, code: codeNoMethod, id: m.id,
-		err: fault.New(fault.NotFound, "mcp.checkMethod", "This server has no such method. It only has tools."),
+		err: fault.New(fault.NotFound, "mcp.checkMethod", "This server has no such method. It offers only tools."),
 	}
 }

@@ -89,7 +89,7 @@ func (a postTools) listPosts() *tool {
 	}), "id", "state", "publishDate", "integrationId")
 	return &tool{
 		name: toolListPosts, olderName: "postsListTool", title: "List posts", idempotent: true,
-		description: "List the posts and drafts dated from startDate to endDate, earliest first, with every occurrence of " +
+		description: "List the posts and drafts dated from startDate to endDate, earliest first, including every occurrence of " +
 			"repeated posts.",
 		input: arguments(properties{
 			"startDate": date("First date, with an offset."), "endDate": date("Last date, at most 366 days later."),

@@ -19,7 +19,7 @@ func (a otherTools) findSlot() *tool {
 	return &tool{
 		name: toolFindSlot, title: "Find a posting time",
 		description: "Find a channel's next free posting time. The time is held for two minutes, so the next call finds " +
-			"another one: to plan several posts, call this once per post.",
+			"another one. To plan several posts, call this once per post.",
 		input: arguments(properties{"integrationId": channelID()}, "integrationId"),
 		output: answers(object("The time.", properties{
 			"date": date("UTC. Send it as the date of a post."), "localDate": date("The same time in timezone."),

@@ -23,7 +23,7 @@ func (a *API) checkSource(c *fiber.Ctx) error {
 	}
 	for _, origin := range c.Request().Header.PeekAll(fiber.HeaderOrigin) {
 		if !a.allows(string(origin)) {
-			message := "Pages of this origin may not call the MCP server. The operator can add it to MCP_ORIGINS."
+			message := "Pages from this origin may not call the MCP server. The operator can add it to MCP_ORIGINS."
 			if a.isLocal() {
 				message = "Pages may call this MCP server only from a loopback address, such as http://localhost:3000."
 			}

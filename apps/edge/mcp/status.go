@@ -54,7 +54,7 @@ type deleteInput struct {
 func (a postTools) deletePost() *tool {
 	return &tool{
 		name: "service_delete_post", title: "Delete a post", writes: true, destroys: true, idempotent: true,
-		description: "Delete a post or draft with all posts of its group. A published post stays on its platform. For a " +
+		description: "Delete a post or draft, and all other posts in its group. A published post stays on its platform. For a " +
 			"repeated post, this skips one occurrence. To keep a post but not publish it, make it a draft instead.",
 		input: arguments(properties{
 			"id": postID(), "confirm": {Type: argument.TypeBoolean, Description: "Must be true, as a safeguard.", Enum: []any{true}},

@@ -114,7 +114,7 @@ func TestArguments_WrongOnesAreNamed(t *testing.T) {
 		{"service_get_channel_analytics", `{"integrationId":"c1","days":"many"}`, "invalid_argument", "days", "whole number"},
 		{"service_get_channel_analytics", `{"integrationId":"c1","days":1.5}`, "invalid_argument", "days", "whole number"},
 		{"service_get_channel_analytics", `{"days":1}`, "missing_argument", "integrationId", "service_list_channels"},
-		{"service_get_channel_analytics", `{"integrationId":{},"days":1}`, "invalid_argument", "integrationId", "a text"},
+		{"service_get_channel_analytics", `{"integrationId":{},"days":1}`, "invalid_argument", "integrationId", "a string"},
 		{"service_get_channel_analytics", `{"integrationId":"c1","cursor":"nonsense"}`, "invalid_argument", "cursor", "nextCursor"},
 		{"service_create_post", `{"socialPost":[{"integrationId":"x","type":"draft","postsAndComments":[{"content":"a\u0000b"}]}]}`, "invalid_argument", "socialPost.0.postsAndComments.0.content", "NUL"},
 		{"service_get_channel_analytics", `{"integrationId":"\ud83d"}`, "invalid_argument", "", "half a character"},

@@ -46,7 +46,7 @@ func (a channelTools) triggerTool() *tool {
 		input: arguments(properties{
 			"integrationId": channelID(),
 			"methodName":    str("Name of the tool, from service_get_channel_schema.").From(toolSchema),
-			"dataSchema":    pairs("Inputs of the tool.", "Key of an input, from dataSchema of the tool.", "Value, of the input's type."),
+			"dataSchema":    pairs("Inputs of the tool.", "Key of an input, from the tool's dataSchema.", "Value, of the input's type."),
 			"cursor":        cursor(),
 		}, "integrationId", "methodName"),
 		output: answers(anything("The platform's response, in the tool's own format."), properties{"nextCursor": nextCursor()}),

@@ -29,9 +29,9 @@ type updatedAnswer struct {
 func (a postTools) updatePost() *tool {
 	return &tool{
 		name: "service_update_post_settings", olderName: "postSettingsTool", title: "Change a post", writes: true, idempotent: true,
-		description: "Change the settings, the date or the texts of a post that is not published. What you leave out stays " +
+		description: "Change the settings, the date or the texts of a post that has not been published. What you omit stays " +
 			"unchanged. postsAndComments replaces all parts. An approved post becomes a draft again when its texts or settings " +
-			"change; the answer then has state DRAFT.",
+			"change; the result then has state DRAFT.",
 		input: arguments(properties{
 			"id": postID(), "settings": pairs("Settings to change.", settingName, "New value. null removes the setting."),
 			"date": date("New date, with an offset. Must be in the future."), "postsAndComments": parts(),
@@ -52,7 +52,7 @@ func (a postTools) updatePost() *tool {
 func (a postTools) runUpdatePost(ctx context.Context, c *call, in updateInput) (answer, error) {
 	if in.Settings == nil && in.Date == nil && in.Parts == nil {
 		return answer{}, &failure{
-			Code: argument.CodeMissing, Field: "settings", Message: "Send what to change: settings, date or postsAndComments.",
+			Code: argument.CodeMissing, Field: "settings", Message: "Send at least one change: settings, date or postsAndComments.",
 		}
 	}
 	if in.Date != nil {

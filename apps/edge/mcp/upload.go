@@ -28,21 +28,21 @@ const maxURL = 4096
 func (a otherTools) uploadFromURL() *tool {
 	return &tool{
 		name: toolUpload, olderName: "uploadFromUrlTool", title: "Upload a file", writes: true, open: true,
-		description: "Store a picture (png, jpg, gif) or a video (mp4), and attach the returned id to a post. With url, the " +
-			"service downloads the file from that public URL; wait for the result before you create the post. Without " +
-			"url, for a local file, the result is uploadUrl, which takes one file without a credential: run " +
-			"curl -F file=@cat.png UPLOAD_URL, whose JSON response has the id. Without access to that response, call this " +
-			"tool with url set to uploadUrl.",
+		description: "Store a picture (png, jpg, gif) or a video (mp4). Attach the returned id to a post. With url, the " +
+			"service downloads the file from that public URL; wait for the result before you create the post. For a local " +
+			"file, omit url. The result is then uploadUrl, which accepts one file without a credential. Run " +
+			"curl -F file=@cat.png UPLOAD_URL; the JSON response has the id. If you cannot see that response, call this " +
+			"tool again with url set to uploadUrl.",
 		input: arguments(properties{
 			"url": {Type: argument.TypeString, MaxLength: maxURL, Description: "http or https URL that anyone can open, or an " +
-				"uploadUrl that a file was sent to. Leave it out to upload a local file."},
+				"uploadUrl that a file was sent to. Omit it to upload a local file."},
 		}),
 		output: answers(object("The file or, without url, where to upload it.", properties{
 			"id": str("File id, for attachments."), "path": str("Same as url."), "url": str("URL of the file."),
 			"name":      str("Name of the file."),
-			"uploadUrl": str("Address for one file. Keep it secret: whoever has it can upload."),
-			"expiresAt": date("When uploadUrl ends, UTC."), "method": str("HTTP method. PUT works too."),
-			"field": str("Field of a multipart form. The bytes alone, as the body, work too."),
+			"uploadUrl": str("Address for one file. Keep it secret: anyone who has it can upload."),
+			"expiresAt": date("When uploadUrl expires, UTC."), "method": str("HTTP method. PUT works too."),
+			"field": str("Name of the file's field in a multipart form. Sending only the bytes as the body works too."),
 			"curl":  str("Command that uploads. Replace FILE with the path of the file."),
 		}), nil),
 		run: runner(a.runUpload),

@@ -74,7 +74,8 @@ func (a *consents) AnswerAuthorize() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Approve or deny an authorization request",
 		400, 401, 403, 409, 413, 429, 502),
 		"Requires a session. The body is JSON or the form of the consent page. Everything in the request is checked "+
-			"again, and an approval fetches the client's document anew. The response to the form is a page that leads to the client.")
+			"again, and if the answer is approve, the client's document is fetched again. The response to the form is a page that "+
+			"leads to the client.")
 	return route.Raw(d, a.answerAuthorize, route.RequestBody[ApproveOAuthDto](),
 		route.Answer[ApproveResponse](http.StatusCreated, "The response to a JSON request."),
 		page.Answer("The response to the page's form: a page that leads to the client."),

@@ -18,7 +18,7 @@ type OAuthAppRecord struct {
 	Description string  `json:"description"`
 	PictureID   *string `json:"pictureId" nullable:"true"`
 	RedirectURL string  `json:"redirectUrl"`
-	LongLived   bool    `json:"longLived" doc:"Whether access tokens do not expire."`
+	LongLived   bool    `json:"longLived" doc:"Whether access tokens never expire."`
 	CreatedAt   string  `json:"createdAt" format:"date-time"`
 }
 

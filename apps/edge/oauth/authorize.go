@@ -31,10 +31,10 @@ const (
 // the consent page. Programs get a description of the client.
 func (a *consents) Authorize() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Ask a person for access", 400, 403, 429, 502),
-		"Browsers, which accept text/html, get a page to sign in, if there is no session, and then to consent. Other "+
+		"Browsers, which accept text/html, get the consent page, after the sign-in page if there is no session. Other "+
 			"programs get JSON. If the client or its redirect URI is invalid, the response is an error. Any other "+
 			"invalid parameter is reported to the redirect URI with error, state and iss. A program gets 400 with that "+
-			"URI, and a browser a page that links to it, or a redirect if the person has approved the client before. "+
+			"URI. A browser gets a page that links to it, or is redirected if the person has approved the client before. "+
 			"PKCE with S256 is required, except for an organization's own confidential application.")
 	for _, name := range known[:len(known)-3] {
 		d.Parameters = append(d.Parameters, page.QueryParam(name, ""))

@@ -40,7 +40,7 @@ func TestConsent_SaysWhoAndWhere(t *testing.T) {
 		},
 		"loopback": {query: request("redirect_uri", "http://127.0.0.1:8123/callback"), parts: []string{"a program on this computer"}, not: "127.0.0.1</strong>"},
 		"an app":   {query: request("redirect_uri", "cursor://planner/callback"), parts: []string{"opens cursor: addresses"}},
-		"reading":  {query: request("scope", "mcp:read"), parts: []string{"change nothing"}, not: `name="write"`},
+		"reading":  {query: request("scope", "mcp:read"), parts: []string{"but not change anything"}, not: `name="write"`},
 		"writing":  {query: request(), parts: []string{`name="write" value="1" checked`, `name="mustAsk"`, "News", "A customer"}},
 	} {
 		a := r.browse(t, "/oauth/authorize?"+c.query, edgetest.UserSession)

@@ -210,7 +210,7 @@ func (a *devices) answerDevice(c *fiber.Ctx) error {
 	}
 	form, err := readForm(c)
 	if err != nil {
-		return a.showDevice(c, http.StatusBadRequest, p, deviceView{frame: frame{Problem: "The form is not valid."}})
+		return a.showDevice(c, http.StatusBadRequest, p, deviceView{frame: frame{Problem: "The form could not be read. Try again."}})
 	}
 	code := cleanUserCode(form.Get("userCode"))
 	own, err := a.inOrganization(c, form.Get("organization"))

@@ -15,7 +15,7 @@ import (
 
 // Failure is the body of an error response to a client (RFC 6749, section 5.2).
 type Failure struct {
-	Error       string `json:"error" doc:"Error code of RFC 6749, 7591, 8628 or 8707."`
+	Error       string `json:"error" doc:"Error code from RFC 6749, 7591, 8628 or 8707."`
 	Description string `json:"error_description,omitempty" doc:"What went wrong, for the developer of the client."`
 }
 

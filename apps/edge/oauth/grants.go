@@ -81,7 +81,7 @@ type grantsOutput struct{ Body []GrantRecord }
 // ListOwn returns the endpoint that lists the apps that may act for the person.
 func (a *grants) ListOwn() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Agents", "List the apps that may act for you"),
-		"The list contains what you have approved in all organizations, newest first."), a.listOwn)
+		"The list contains the apps that you have approved in all organizations, newest first."), a.listOwn)
 }
 
 func (a *grants) listOwn(ctx context.Context, _ *struct{}) (*grantsOutput, error) {
@@ -164,7 +164,7 @@ func (a *grants) AppsPage() route.Endpoint {
 
 // RevokeOnPage returns the endpoint to which the page's form is submitted.
 func (a *grants) RevokeOnPage() route.Endpoint {
-	d := route.Describe("Agents", "Revoke an app's access with the form of the page", 400, 403, 404, 413, 429)
+	d := route.Describe("Agents", "Revoke an app's access with the form on the page", 400, 403, 404, 413, 429)
 	d.RequestBody = formBody("grant")
 	return route.Raw(d, a.revokeOnPage, page.Answer("The page, if the access could not be revoked."),
 		route.Content(http.StatusSeeOther, "The access has been revoked. The browser returns to the page.", "", nil))
@@ -185,7 +185,7 @@ func (a *grants) revokeOnPage(c *fiber.Ctx) error {
 	}
 	form, err := readForm(c)
 	if err != nil {
-		return a.showApps(c, http.StatusBadRequest, p, "The form is not valid.")
+		return a.showApps(c, http.StatusBadRequest, p, "The form could not be read. Try again.")
 	}
 	// Do not require access to the grant's organization, because the person may have lost that
 	// access.

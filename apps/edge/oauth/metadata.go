@@ -64,7 +64,7 @@ func (a *clients) ServerMetadata() route.Endpoint {
 		ServiceDocumentation: at("/docs"), ProtectedResources: []string{a.audienceURL()}, UILocales: []string{"en"},
 	}
 	return route.Raw(route.Describe("OAuth server", "Get the metadata of the authorization server"),
-		sendMetadata(m), route.Answer[ServerMetadata](http.StatusOK, "The metadata of RFC 8414."))
+		sendMetadata(m), route.Answer[ServerMetadata](http.StatusOK, "The metadata, as RFC 8414 defines it."))
 }
 
 // ResourceMetadata returns the endpoint for the MCP endpoint's metadata.
@@ -74,7 +74,7 @@ func (a *clients) ResourceMetadata() route.Endpoint {
 		Methods: []string{"header"}, Documentation: a.deps.BaseURL + "/docs",
 	}
 	return route.Raw(route.Describe("OAuth server", "Get the metadata of the MCP endpoint"),
-		sendMetadata(m), route.Answer[ResourceMetadata](http.StatusOK, "The metadata of RFC 9728."))
+		sendMetadata(m), route.Answer[ResourceMetadata](http.StatusOK, "The metadata, as RFC 9728 defines it."))
 }
 
 // sendMetadata returns a handler that responds with m as JSON. Pages on any site can read the

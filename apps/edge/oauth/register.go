@@ -43,8 +43,8 @@ type RegisteredClient struct {
 // Register returns the endpoint at which clients register themselves.
 func (a *clients) Register() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Register a client"),
-		"Errors have the form of RFC 7591. Registering the same metadata again returns the same public client. Clients "+
-			"that nobody has approved within 30 days are deleted.")
+		"Errors follow RFC 7591. Registering the same metadata again returns the same public client. Clients "+
+			"that nobody approves within 30 days are deleted.")
 	return route.Raw(d, a.register, route.RequestBody[McpRegisterDto](),
 		route.Answer[RegisteredClient](http.StatusCreated, "The client."), failures(400, 413, 429))
 }
@@ -55,7 +55,7 @@ func (a *clients) register(c *fiber.Ctx) error {
 	}
 	var in McpRegisterDto
 	if err := json.Unmarshal(request.From(c.Context()).Body.Loaded(), &in); err != nil {
-		return oidc.Fail(oidc.InvalidClientMetadata, "The body is not a JSON object with metadata of RFC 7591.")
+		return oidc.Fail(oidc.InvalidClientMetadata, "The body is not a JSON object with RFC 7591 metadata.")
 	}
 	made, err := a.deps.Clients.Register(contextOf(c), oidc.Metadata{
 		Name: in.Name, URI: in.URI, LogoURI: in.LogoURI, RedirectURIs: in.RedirectURIs, Auth: in.Auth,

@@ -135,7 +135,7 @@ func (a *signIns) signIn(c *fiber.Ctx) error {
 	}
 	form, err := readForm(c)
 	if err != nil {
-		return a.showSignIn(c, http.StatusBadRequest, signInView{to: to, frame: frame{Problem: "The form is not valid."}})
+		return a.showSignIn(c, http.StatusBadRequest, signInView{to: to, frame: frame{Problem: "The form could not be read. Try again."}})
 	}
 	view := signInView{to: to, Step: form.Get("step"), Email: form.Get("email"), Token: form.Get("token")}
 	ctx, s := contextOf(c), tenancy.SignIn{}
@@ -244,8 +244,8 @@ func (a *signIns) completeSignIn(c *fiber.Ctx, to target, s tenancy.SignIn) erro
 	if len(s.RecoveryCodes) > 0 {
 		return a.send(c, a.messagePage, http.StatusOK, messageView{
 			frame: frame{Title: "Keep your recovery codes"}, Codes: s.RecoveryCodes,
-			Text: "You are signed in. Store these codes in a safe place. Each code works once, if you lose the device with " +
-				"your authenticator app. They will not be shown again.",
+			Text: "You are signed in. Store these codes in a safe place. Each code works once. Use one if you lose the device " +
+				"with your authenticator app. They will not be shown again.",
 			Link: template.URL(next), LinkText: "I have stored them: continue",
 		})
 	}
@@ -360,7 +360,7 @@ func (a *signIns) providerCallback(c *fiber.Ctx) error {
 	a.deps.Cookies.Clear(c, session.CookieState, cookieReturn)
 	if c.Query("error") != "" || c.Query("code") == "" {
 		return a.showSignIn(c, http.StatusBadRequest, signInView{to: to,
-			frame: frame{Problem: "The provider did not sign you in."}})
+			frame: frame{Problem: "The provider did not sign you in. Try again, or sign in another way."}})
 	}
 	s, err := a.deps.SignIn.FinishProvider(contextOf(c), provider, tenancy.Callback{
 		Code: cut(c.Query("code"), 4096), State: cut(state, 512), Cookie: cookie, Issuer: cut(c.Query("iss"), 512),

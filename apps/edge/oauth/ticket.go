@@ -36,7 +36,7 @@ func (a *consents) newTicket(p tenancy.Principal, r oidc.AuthorizationRequest, d
 // ticketLife. If the client's description has changed in the meantime, the ticket is invalid.
 func (a *consents) checkTicket(ticket string, p tenancy.Principal, r oidc.AuthorizationRequest, device string) error {
 	stale := fault.New(fault.Invalid, "oauth.checkTicket",
-		"This page was out of date, or the app has changed since you opened it. Please check it again.")
+		"This page was out of date, or the app has changed since you opened the page. Please check the page again.")
 	i := strings.LastIndexByte(ticket, '.')
 	if i < 0 || len(ticket) > 256 {
 		return stale

@@ -34,7 +34,7 @@ type TokenResponse struct {
 	AccessToken  string  `json:"access_token"`
 	TokenType    string  `json:"token_type"`
 	ExpiresIn    int     `json:"expires_in,omitempty" doc:"Seconds until the access token expires."`
-	RefreshToken string  `json:"refresh_token,omitempty" doc:"Replaces the refresh token of the request."`
+	RefreshToken string  `json:"refresh_token,omitempty" doc:"Replaces the refresh token in the request."`
 	Scope        string  `json:"scope"`
 	Organization string  `json:"id,omitempty" doc:"Id of the organization."`
 	Customer     *string `json:"cus,omitempty" nullable:"true"`
@@ -73,8 +73,8 @@ type McpRevokeDto struct {
 func (a *clients) Token() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Get tokens for a code or a refresh token"),
 		"Clients authenticate with HTTP Basic, with client_secret in the body or, if they are public, with client_id "+
-			"alone. An unknown client or a wrong secret returns 401 invalid_client. A public client that gets it should "+
-			"register again.")
+			"alone. An unknown client or a wrong secret returns 401 invalid_client. A public client that gets this "+
+			"error should register again.")
 	return route.Raw(d, a.serveTokens, route.RequestBody[McpTokenDto](), alsoForm[McpTokenDto](),
 		route.Answer[TokenResponse](http.StatusOK, "The tokens."), failures(400, 401, 413, 429))
 }

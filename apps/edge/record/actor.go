@@ -37,7 +37,7 @@ func (Actor) Schema(huma.Registry) *huma.Schema {
 			"kind": kind,
 			"id":   {Type: huma.TypeString, Description: "Id of the person, key or agent; empty for other kinds."},
 			"name": {
-				Type: huma.TypeString, Description: "Current name of the person or key, the app's name at that time, or the " +
+				Type: huma.TypeString, Description: "Current name of the person or key, the app's name at the time of the event, or the " +
 					"name that the guest entered. Empty if unknown, for example because the person has left.",
 			},
 			"for": {

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// uploadAddressLock serializes an organization's inserts, so that they do not exceed the limit
-	// together.
+	// uploadAddressLock serializes an organization's inserts, so that concurrent inserts cannot
+	// exceed the limit.
 	uploadAddressLock = `-- publishing.UploadAddressLock
 select pg_advisory_xact_lock(hashtextextended('upload address/' || $1, 0))`
 
@@ -25,8 +25,8 @@ where (select count(*) from upload_address where org_id = $1 and media_id is nul
 )
 
 // InsertAddress stores an upload address under the hash of its token. If the organization already
-// has most addresses that could still be used, InsertAddress stores nothing and returns false. It
-// returns any Postgres error.
+// has as many unused, unexpired addresses as most allows, InsertAddress stores nothing and returns
+// false. It returns any Postgres error.
 func InsertAddress(
 	ctx context.Context, tx *db.Tx, hash []byte, a publishing.UploadAddress, now time.Time, most int,
 ) (bool, error) {
@@ -40,7 +40,7 @@ func InsertAddress(
 const uploadAddressByHash = `-- publishing.UploadAddressByHash
 select org_id, via, credential_hash, expires_at from upload_address where hash = $1`
 
-// foundAddress has the columns that the role that finds addresses may read.
+// foundAddress holds the columns that the role pg.Gate may read.
 type foundAddress struct {
 	Org        tenancy.OrgID `db:"org_id"`
 	Via        tenancy.Via   `db:"via"`
@@ -108,6 +108,6 @@ func UseAddress(
 	if err != nil || tag.RowsAffected() == 1 {
 		return medium, err
 	}
-	// A statement of its own sees what the transaction that it waited for has committed.
+	// A separate statement sees what was committed by the transaction that the update waited for.
 	return taken, tx.QueryRow(ctx, uploadAddressTaken, tx.Org, hash).Scan(&taken)
 }

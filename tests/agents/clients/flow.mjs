@@ -1,4 +1,4 @@
-// Reads a run from the standard input, makes it with one client, and writes {protocol, problems}. A run has the members
+// Reads a run from the standard input, carries it out with one client, and writes {protocol, problems}. A run has the members
 //   client: sdk, client or mcp-remote
 //   base, second: the addresses of two processes on one database
 //   executablePath, email, password, javaScript: the browser and the person in front of it
@@ -75,8 +75,8 @@ async function make({ tool, arguments: args, fails }) {
   if (fails && (typeof output?.errors !== "string" || !output.errors)) problems.push(`${tool}: an error without output.errors: ${text.slice(0, 300)}`);
 }
 
-// revoke ends the grant in the person's session. Another process must refuse the token within a second, and no token must
-// come from the refresh token any more.
+// revoke ends the grant in the person's session. Another process must refuse the token within a second, and the
+// refresh token must no longer yield a token.
 async function revoke() {
   const session = { auth: run.session, "Content-Type": "application/json" };
   const { access_token: token, refresh_token: refresh } = await client.refreshed();

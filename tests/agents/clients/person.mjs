@@ -1,4 +1,4 @@
-// The person in front of the browser: signs in and answers the consent page as it is labelled.
+// The person in front of the browser: signs in and answers the consent page by its labels.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
@@ -62,8 +62,8 @@ async function text(page) {
   return (await page.locator("body").innerText().catch(() => "")).slice(0, 500);
 }
 
-// check runs axe in both colour schemes, and looks for what is wider than a phone. Without JavaScript only the width of
-// the page is looked at.
+// check runs axe in both colour schemes, and looks for what is wider than a phone. Without JavaScript,
+// it checks only the width.
 async function check(page, name, javaScript, problems) {
   await page.locator("main, form").first().waitFor();
   const scroll = await page.evaluate(() => document.documentElement.scrollWidth);

@@ -15,7 +15,7 @@ import (
 // TokenParam is the path parameter with the token of an upload address.
 const TokenParam = "token"
 
-// UploadTo returns the endpoint that stores the file that is sent to an upload address.
+// UploadTo returns the endpoint that stores a file sent to an upload address.
 func (a *API) UploadTo() route.Endpoint { return a.uploadTo("Upload one file to an upload address") }
 
 // PutTo is UploadTo for clients that send a file with PUT.
@@ -25,10 +25,10 @@ func (a *API) PutTo() route.Endpoint {
 
 func (a *API) uploadTo(summary string) route.Endpoint {
 	d := route.Describe("Files", summary, 400, 408, 409, 413)
-	d.Description = "The MCP tool service_upload_from_url, called without a url, returns an upload address. The request " +
-		"needs no other credential and acts for the API key or access token that asked for the address. Send the file " +
+	d.Description = "The MCP tool service_upload_from_url, called without url, returns an upload address. A request " +
+		"to it needs no other credential, and acts as the API key or access token that requested the address. Send the file " +
 		"as the whole body, or in the field named file of a multipart form. The address expires after 15 minutes " +
-		"and takes one file: after that, the response is 409 with the id of the stored file. A failed upload does not " +
+		"and accepts one file. After that, the response is 409 with the id of the stored file. A failed upload does not " +
 		"use up the address. The file type is detected from the content."
 	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
 	form := &huma.Schema{
@@ -59,7 +59,8 @@ func (a *API) receiveTo(c *fiber.Ctx) error {
 }
 
 // sentFile returns the file of a form or, for any other type of body, the whole body without a
-// name. curl gives a body the type of a form that it is not, so the type is not checked further.
+// name. The type is not checked further, because curl --data-binary labels any body as a
+// URL-encoded form.
 func sentFile(c *fiber.Ctx) (name string, file *formFile, err error) {
 	kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
 	if err == nil && kind == "multipart/form-data" {

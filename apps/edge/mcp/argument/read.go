@@ -138,7 +138,7 @@ func (r *reader) read(s *Schema, at string, value any) any {
 // wrongType adds a fault for a value whose type does not match s.
 func (r *reader) wrongType(s *Schema, at string) {
 	what := map[string]string{
-		TypeObject: "an object", TypeArray: "a list", TypeString: "a text", TypeInteger: "a whole number",
+		TypeObject: "an object", TypeArray: "a list", TypeString: "a string", TypeInteger: "a whole number",
 		TypeBoolean: "true or false",
 	}[s.Type]
 	f := Failure{Code: CodeInvalid, Field: at, Message: fmt.Sprintf("%s must be %s.", named(at), what), Allowed: s.Enum}
@@ -263,7 +263,7 @@ func (r *reader) readText(s *Schema, at, words string) any {
 func (r *reader) readDate(at, words string) any {
 	t, rule := record.DateOrRule(words)
 	if rule == "" && !record.HasOffset(words) {
-		rule = "must have a time and an offset, for example 2026-01-02T15:04:05+01:00 or 2026-01-02T15:04:05Z"
+		rule = "must be a date and time with an offset, such as 2026-01-02T15:04:05+01:00 or 2026-01-02T15:04:05Z"
 	}
 	if rule != "" {
 		r.add(Failure{Code: CodeInvalid, Field: at, Message: at + " " + rule + "."})
