@@ -51,6 +51,8 @@ func (c client) IDTokenLifetime() time.Duration { return 0 }
 func (c client) DevMode() bool { return false }
 
 // RestrictAdditionalIdTokenScopes implements op.Client.
+//
+//lint:ignore ST1003 op.Client spells it this way.
 func (c client) RestrictAdditionalIdTokenScopes() func([]string) []string { return noScopes }
 
 // RestrictAdditionalAccessTokenScopes implements op.Client.

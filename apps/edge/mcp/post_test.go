@@ -215,8 +215,7 @@ func (m manyPosts) List(_ context.Context, _ tenancy.Principal, q publishing.Lis
 
 func TestListPosts_ContinuesByCursor(t *testing.T) {
 	t.Parallel()
-	var s service
-	s = serve(t, nil, func(d *edge.Deps) {
+	s := serve(t, nil, func(d *edge.Deps) {
 		many := manyPosts{Posts: d.Posts, n: 200}
 		many.thread = publishing.Thread{
 			Channel: publishing.Channel{Name: "News", Connector: "sandbox", Timezone: "Europe/Vienna"},

@@ -111,7 +111,7 @@ func (a *consents) answerJSON(c *fiber.Ctx) error {
 	if err != nil {
 		return a.refuseJSON(c, err)
 	}
-	p, live, err := signedIn(c)
+	_, live, err := signedIn(c)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (a *consents) answerJSON(c *fiber.Ctx) error {
 	default:
 		return invalidField("action", "must be approve or deny")
 	}
-	p, err = a.inOrganization(c, given.organization)
+	p, err := a.inOrganization(c, given.organization)
 	if err != nil {
 		return err
 	}
