@@ -106,9 +106,9 @@ func (w *crowd) token(ctx context.Context, a *agent, body m) error {
 	return err
 }
 
-// into sends a JSON body and decodes the response.
+// into sends a JSON body from another network and decodes the response.
 func (w *crowd) into(ctx context.Context, v any, want int, address string, body m, headers ...string) error {
-	a, err := call.Do(ctx, w.http, http.MethodPost, address, body, headers...)
+	a, err := call.Do(ctx, w.http, http.MethodPost, address, body, append(w.from(), headers...)...)
 	if err != nil {
 		return err
 	}

@@ -126,13 +126,17 @@ func (w *crowd) measureIdle(ctx context.Context) error {
 	return err
 }
 
-// login signs in with an address and a password. The throttle delays no attempt, because each comes
-// from another network; see TRUSTED_PROXIES.
-func (w *crowd) login(ctx context.Context, email, password string, want int) (call.Answer, error) {
+// from returns a header that makes each request come from another network, so that no limit for
+// networks delays it; see TRUSTED_PROXIES.
+func (w *crowd) from() []string {
 	i := w.attempts.Add(1)
+	return []string{"X-Forwarded-For", fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255)}
+}
+
+// login signs in with an address and a password.
+func (w *crowd) login(ctx context.Context, email, password string, want int) (call.Answer, error) {
 	a, err := call.Do(ctx, w.http, http.MethodPost, "http://"+w.node.address+"/auth/login",
-		m{"provider": "LOCAL", "email": email, "password": password},
-		"X-Forwarded-For", fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255))
+		m{"provider": "LOCAL", "email": email, "password": password}, w.from()...)
 	if err == nil && a.Status != want {
 		err = fmt.Errorf("log-in as %s: got %.300v, want status %d", email, a, want)
 	}

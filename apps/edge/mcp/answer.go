@@ -66,13 +66,16 @@ func encode(v any) ([]byte, error) {
 // costOf returns the number of bytes that the given JSON occupies in a result, which contains it
 // both as text and as structured content. Special characters count in their escaped form.
 func costOf(data []byte) int {
-	var structured bytes.Buffer
-	json.HTMLEscape(&structured, data)
-	quoted, err := json.Marshal(string(data))
-	if err != nil {
-		return maxAnswer
+	n := 2*len(data) + 2 // the text is quoted
+	for _, c := range data {
+		switch c {
+		case '"', '\\':
+			n++ // in the text
+		case '<', '>', '&':
+			n += 2 * len(`u0026`) // in both
+		}
 	}
-	return structured.Len() + len(quoted)
+	return n
 }
 
 // fitting returns how many of the elements, starting with the first, fit into one answer. It

@@ -86,6 +86,15 @@ func TestScope_ClientThatNeverAskedIsToldTo(t *testing.T) {
 	if got := a.Header.Get("WWW-Authenticate"); got != want {
 		t.Errorf("got the challenge %s, want %s", got, want)
 	}
+	// The SDK reads the last of members with the same name.
+	for _, body := range []string{
+		`{"jsonrpc":"2.0","id":7,"method":"ping","method":"tools/call","params":` + call + `}`,
+		`{"jsonrpc":"2.0","id":7,"m\u0065thod":"tools/call","params":` + call + `}`,
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"service_list_channels","name":"service_delete_post"}}`,
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"service_list_channels"},"params":` + call + `}`,
+	} {
+		edgetest.Want(t, s.post(t, reader, body), 403, `"id":7`, "mcp:write")
+	}
 	s.useAs(t, declined, "service_delete_post", `{"id":"x","confirm":true}`).wantFailure(t, "forbidden", "", "read only")
 	s.useAs(t, reader, "service_list_channels", `{}`).want(t)
 	s.useAs(t, writer, "service_delete_post", `{"id":"x","confirm":true}`).want(t)

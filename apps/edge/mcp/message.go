@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/tidwall/gjson"
+
 	"crier/apps/edge/route"
 	"crier/platform/fault"
 )
@@ -70,31 +72,49 @@ func readMessage(body []byte) (m message, err error) {
 	if strings.HasPrefix(trimmed, "[") {
 		return m, invalidMessage(codeInvalidRequest, "Send one message per request, not an array of messages.")
 	}
-	var members map[string]json.RawMessage
-	if !utf8.Valid(body) || json.Unmarshal(body, &members) != nil {
+	root := gjson.ParseBytes(body)
+	if !utf8.Valid(body) || !gjson.ValidBytes(body) || !root.IsObject() {
 		return m, invalidMessage(codeParse, "The body must be a JSON-RPC message: a JSON object in UTF-8.")
 	}
+	members := membersOf(root, "id", "jsonrpc", "method", "params")
+	id, version, method, params := members[0], members[1], members[2], members[3]
+	m.method = method.String()
 	rule := ""
-	var version string
-	var params map[string]json.RawMessage
-	switch id := members["id"]; {
+	switch {
 	case !isID(id):
 		rule = fmt.Sprintf("id must be a string of at most %d bytes, or a whole number from -%d to %d.", maxID, maxWhole, maxWhole)
-	case !isText(members["jsonrpc"], &version) || version != "2.0":
+	case version.String() != "2.0" || version.Type != gjson.String:
 		rule = `jsonrpc must be "2.0".`
-	case !isText(members["method"], &m.method):
+	case method.Exists() && method.Type != gjson.String:
 		rule = "method must be a string."
-	case members["params"] != nil && json.Unmarshal(members["params"], &params) != nil:
+	case params.Exists() && params.Type != gjson.Null && !params.IsObject():
 		rule = "params must be an object."
-	case m.method == "tools/call" && !isText(params["name"], &m.tool):
-		rule = "params.name must be a string: the name of a tool."
-	case string(id) != "null":
-		m.id = id
+	case m.method == "tools/call":
+		tool := membersOf(params, "name")[0]
+		if m.tool = tool.String(); tool.Exists() && tool.Type != gjson.String {
+			rule = "params.name must be a string: the name of a tool."
+		}
 	}
 	if rule != "" {
 		return message{}, invalidMessage(codeInvalidRequest, rule)
 	}
+	if id.Type != gjson.Null {
+		m.id = json.RawMessage(id.Raw)
+	}
 	return m, nil
+}
+
+// membersOf returns the members of an object with the given names. Of members with the same name,
+// it returns the last, as the SDK does.
+func membersOf(object gjson.Result, names ...string) []gjson.Result {
+	out := make([]gjson.Result, len(names))
+	object.ForEach(func(key, value gjson.Result) bool {
+		if i := slices.Index(names, key.Str); i >= 0 {
+			out[i] = value
+		}
+		return true
+	})
+	return out
 }
 
 // maxWhole is the largest whole number that all JSON libraries represent exactly.
@@ -102,18 +122,15 @@ const maxWhole = 1<<53 - 1
 
 // isID reports whether a value can be the id of a message: absent, null, a string, or a whole
 // number that a response can repeat exactly.
-func isID(raw json.RawMessage) bool {
-	var words string
-	if len(raw) == 0 || isText(raw, &words) || string(raw) == "null" {
-		return len(raw) <= maxID
+func isID(id gjson.Result) bool {
+	switch id.Type {
+	case gjson.Null, gjson.String:
+		return len(id.Raw) <= maxID
+	case gjson.Number:
+		n, ok := route.ParseWhole(id.Raw)
+		return ok && n >= -maxWhole && n <= maxWhole
 	}
-	n, ok := route.ParseWhole(string(raw))
-	return ok && n >= -maxWhole && n <= maxWhole
-}
-
-// isText reports whether a value is absent or a string, which it stores in words.
-func isText(raw json.RawMessage, words *string) bool {
-	return len(raw) == 0 || json.Unmarshal(raw, words) == nil && string(raw) != "null"
+	return false
 }
 
 // checkMethod returns a refusal for a method that the server does not support. version is the
