@@ -16,8 +16,10 @@ const (
 
 // refusedSchemes lists schemes that run code, read files, or open something other than the client.
 var refusedSchemes = []string{
-	"about", "android-app", "blob", "chrome", "chrome-extension", "cmd", "content", "data", "edge", "facetime", "feed", "file", "filesystem",
-	"ftp", "ftps", "geo", "gopher", "help", "intent", "itms", "itms-apps", "itms-services", "jar", "javascript", "ldap", "ldaps", "livescript", "mailto",
+	"about", "android-app", "blob", "chrome", "chrome-extension", "cmd", "content", "data", "edge", "facetime", "feed",
+	"file", "filesystem",
+	"ftp", "ftps", "geo", "gopher", "help", "intent", "itms", "itms-apps", "itms-services", "jar", "javascript", "ldap",
+	"ldaps", "livescript", "mailto",
 	"market", "mhtml", "microsoft-edge", "mk", "mocha", "moz-extension", "nfs", "opera", "powershell",
 	"resource", "search", "search-ms", "sftp", "shell", "sip", "sms", "smb", "ssh", "tel", "telnet", "urn", "vbscript",
 	"view-source", "vnc", "webcal", "wiki", "ws", "wss", "wyciwyg", "x-apple-helpbasic", "xmpp",

@@ -188,7 +188,8 @@ const (
 // IncidentEventKinds returns all kinds of events.
 func IncidentEventKinds() []IncidentEventKind {
 	return []IncidentEventKind{
-		EventPostFailed, EventPostMissed, EventPostUnknown, EventPostPublished, EventChannelRefused, EventChannelConnected,
+		EventPostFailed, EventPostMissed, EventPostUnknown, EventPostPublished, EventChannelRefused,
+		EventChannelConnected,
 	}
 }
 

@@ -150,7 +150,8 @@ const (
 // the table.
 func EventKinds() []EventKind {
 	return []EventKind{
-		EventWritten, EventEdited, EventMoved, EventScheduled, EventUnscheduled, EventClaimed, EventSent, EventConfirmed,
+		EventWritten, EventEdited, EventMoved, EventScheduled, EventUnscheduled, EventClaimed, EventSent,
+		EventConfirmed,
 		EventRetried, EventFailed, EventReturned, EventUnknown, EventReconciled, EventPublishedTwice, EventSetAside,
 		EventDelayed, EventStopped, EventReleased, EventApprovalRequested, EventApproved, EventRejected,
 		EventApprovalExpired, EventApprovalVoid,

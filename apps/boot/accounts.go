@@ -30,7 +30,8 @@ func (a *App) openAccounts(ctx context.Context) error {
 		return err
 	}
 	a.OAuth = NewOAuth(a.cfg.OAuth, OAuthDeps{
-		Accounts: a.Accounts, Clock: clock.System{}, Fetch: a.http.Transport(), Catalog: catalogOf{app: a}, Revocations: listening,
+		Accounts: a.Accounts, Clock: clock.System{}, Fetch: a.http.Transport(), Catalog: catalogOf{app: a},
+		Revocations: listening,
 	})
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	var listener sync.WaitGroup

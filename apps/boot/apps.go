@@ -63,8 +63,9 @@ func (a Apps) byFamily() map[string]connector.App {
 
 func (a *App) openAccess(context.Context) error {
 	a.access = access.New(access.Deps{
-		DB: a.publishingDB(), Keyring: a.keyring, Connectors: a.connectors, HTTP: httpAdapter{Client: a.http}, Clock: clock.System{},
-		Log: a.log, Apps: a.cfg.Apps.byFamily(), Timeout: a.cfg.Sender.PlatformTimeout,
+		DB: a.publishingDB(), Keyring: a.keyring, Connectors: a.connectors, HTTP: httpAdapter{Client: a.http},
+		Clock: clock.System{},
+		Log:   a.log, Apps: a.cfg.Apps.byFamily(), Timeout: a.cfg.Sender.PlatformTimeout,
 	})
 	return nil
 }

@@ -174,7 +174,8 @@ func (a figures) gauges() []metric {
 			help: "Time spent on the current picture so far, 0 for none.",
 		},
 		{
-			name: "crier_pictures_search_age_seconds", read: func() int64 { return seconds(a.pictures.Stats().Searched) },
+			name: "crier_pictures_search_age_seconds",
+			read: func() int64 { return seconds(a.pictures.Stats().Searched) },
 			help: "Time since the database was last searched for pending pictures.",
 		},
 	}

@@ -50,7 +50,8 @@ func NewOAuth(cfg grant.Config, d OAuthDeps) *OAuth {
 // the identity providers.
 func (o *OAuth) ports(accounts *Accounts, providers *signin.Providers) oauth.Ports {
 	out := oauth.Ports{
-		Clients: o.Clients, Grants: o.Grants, Apps: o.Clients, Devices: o.Grants, Tokens: o.Server, Prover: accounts.proofs,
+		Clients: o.Clients, Grants: o.Grants, Apps: o.Clients, Devices: o.Grants, Tokens: o.Server,
+		Prover: accounts.proofs,
 	}
 	for _, n := range providers.Names() {
 		out.Providers = append(out.Providers, oauth.Provider{ID: string(n.Provider), Label: n.Label})

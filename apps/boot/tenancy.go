@@ -145,19 +145,22 @@ func NewAccounts(cfg AccountsConfig, d AccountsDeps) (*Accounts, error) {
 		DB: db, Clock: d.Clock, Sessions: a.sessions, Keys: a.keys.Cached(), Publishing: d.Publishing, Log: d.Log,
 	})
 	a.deletions = deletion.New(cfg.Deletion, deletion.Deps{
-		DB: db, Clock: d.Clock, Notices: notices, Proofs: a.proofs, Access: a.operator, Publishing: d.Publishing, Log: d.Log,
+		DB: db, Clock: d.Clock, Notices: notices, Proofs: a.proofs, Access: a.operator, Publishing: d.Publishing,
+		Log: d.Log,
 	})
 	a.logins = login.New(login.Deps{
 		DB: db, Clock: d.Clock, Keyring: d.Keyring, Notices: notices, Proofs: a.proofs, Entry: enter,
-		FrontendURL: cfg.FrontendURL, Providers: d.Providers, Factors: a.factors, Deletions: a.deletions, Access: a.operator,
+		FrontendURL: cfg.FrontendURL, Providers: d.Providers, Factors: a.factors, Deletions: a.deletions,
+		Access: a.operator,
 	})
 	a.registrations = registration.New(cfg.Registration, cfg.Enterprise, registration.Deps{
 		DB: db, Clock: d.Clock, Notices: notices, Proofs: a.proofs, Entry: enter, Organizations: a.organizations,
 		Invitations: a.members, Keys: a.keys,
 	})
 	a.accountMails = tenancymail.New(tenancymail.Deps{
-		DB: db, Clock: d.Clock, Keyring: d.Keyring, Notices: notices, Mailer: d.Mail, Mails: text, Invitations: a.members,
-		Log: d.Log,
+		DB: db, Clock: d.Clock, Keyring: d.Keyring, Notices: notices, Mailer: d.Mail, Mails: text,
+		Invitations: a.members,
+		Log:         d.Log,
 	})
 	return a, nil
 }

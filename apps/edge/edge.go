@@ -109,7 +109,8 @@ func (s *Server) buildApp() {
 		ReadTimeout: s.cfg.Timeout, WriteTimeout: s.cfg.Timeout, IdleTimeout: idleTimeout, ReadBufferSize: headerLimit,
 	})
 	s.app.Use(
-		s.newObserver().observe, s.recovering(), s.clients.warn, s.session.GuardCookies, s.clients.note, s.secureHeaders,
+		s.newObserver().observe, s.recovering(), s.clients.warn, s.session.GuardCookies, s.clients.note,
+		s.secureHeaders,
 		openCORS(), s.cors(), s.mcp.CORS(), checkQuery,
 	)
 	s.lines.Mount(s.app)

@@ -139,7 +139,8 @@ func (s *Server) newEndpoints() endpoints {
 	return endpoints{
 		analytics: analyticsapi.New(analyticsapi.Deps{Analytics: d.Analytics, Reports: d.Analytics, Clock: d.Clock}),
 		approval: approvalapi.New(approvalapi.Deps{
-			BaseURL: s.cfg.Base(), Approvals: d.Approvals, Reviews: d.Approvals, Reviewers: s.gate, Gate: s.gate, Clock: d.Clock,
+			BaseURL: s.cfg.Base(), Approvals: d.Approvals, Reviews: d.Approvals, Reviewers: s.gate, Gate: s.gate,
+			Clock: d.Clock,
 		}),
 		audit:   auditapi.New(auditapi.Deps{Log: d.Accounts}),
 		channel: channelapi.New(channelapi.Deps{Channels: d.Channels, Tools: d.Channels, Pauses: d.Queue}),
@@ -156,12 +157,14 @@ func (s *Server) newEndpoints() endpoints {
 		key: keyapi.New(keyapi.Deps{Accounts: d.Accounts, Gate: s.gate, Clock: d.Clock}),
 		mcp: mcp.New(mcp.Deps{
 			BaseURL: s.cfg.Base(), BillingURL: s.cfg.Frontend() + "/billing", LookupTime: s.cfg.Timeout,
-			Origins: slices.Concat(s.origins(), s.cfg.MCPOrigins), Keys: d.Accounts, Tokens: d.OAuth.Grants, Posts: d.Posts,
+			Origins: slices.Concat(s.origins(), s.cfg.MCPOrigins), Keys: d.Accounts, Tokens: d.OAuth.Grants,
+			Posts:    d.Posts,
 			Channels: d.Channels, Slots: d.Slots, Media: d.Media, Approvals: d.Approvals, Reviewers: s.gate,
 			Analytics: d.Analytics, Clock: d.Clock, Log: d.Log, Version: d.Version,
 		}),
 		media: mediaapi.New(mediaapi.Deps{
-			Base: base, UploadLimit: s.cfg.UploadLimit, StreamTimeout: s.cfg.UploadTimeout, Media: d.Media, Files: d.Media,
+			Base: base, UploadLimit: s.cfg.UploadLimit, StreamTimeout: s.cfg.UploadTimeout, Media: d.Media,
+			Files:     d.Media,
 			Transfers: s.transfers, Gate: s.gate,
 		}),
 		monitor: monitor.New(monitor.Deps{
@@ -171,8 +174,9 @@ func (s *Server) newEndpoints() endpoints {
 		}),
 		notification: notificationapi.New(notificationapi.Deps{Notifications: d.Notifications}),
 		oauth: oauthapi.New(oauthapi.Deps{
-			Ports: d.OAuth, BaseURL: s.cfg.Base(), SignIn: signIn.Steps(), Sessions: d.Accounts, Organizations: d.Accounts,
-			Channels: d.Channels, Gate: s.gate, Cookies: cookies, Clock: d.Clock,
+			Ports: d.OAuth, BaseURL: s.cfg.Base(), SignIn: signIn.Steps(), Sessions: d.Accounts,
+			Organizations: d.Accounts,
+			Channels:      d.Channels, Gate: s.gate, Cookies: cookies, Clock: d.Clock,
 		}),
 		organization: organizationapi.New(organizationapi.Deps{Accounts: d.Accounts, Plans: d.Plans, Cookies: cookies}),
 		plan:         planapi.New(planapi.Deps{Accounts: d.Accounts, Plans: d.Plans}),

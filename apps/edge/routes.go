@@ -238,7 +238,8 @@ func webhookRoutes(e endpoints) []line {
 			apiKey.at("POST /public/v1/webhooks/{id}/rotate-secret", write).keyOnly(),
 			admin.at("POST /webhooks/{id}/rotate-secret", form).personal()),
 		built("test-webhook", e.webhook.TestWebhook(),
-			apiKey.at("POST /public/v1/webhooks/{id}/test", write).keyOnly(), member.at("POST /webhooks/{id}/test", form)),
+			apiKey.at("POST /public/v1/webhooks/{id}/test", write).keyOnly(),
+			member.at("POST /webhooks/{id}/test", form)),
 		built("update-webhook-app", e.webhook.UpdateWebhookByBody(), admin.at("PUT /webhooks", form).personal()),
 		built("try-webhook-app", e.webhook.TryWebhookURL(), admin.at("POST /webhooks/send", form)),
 	}

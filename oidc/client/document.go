@@ -98,7 +98,8 @@ func (s *Clients) countFetch(op, key string, limit int) error {
 		return nil
 	}
 	return &fault.Error{
-		Kind: fault.RateLimited, Op: op, Message: "Too many client metadata documents are being fetched; try again soon.",
+		Kind: fault.RateLimited, Op: op,
+		Message:    "Too many client metadata documents are being fetched; try again soon.",
 		RetryAfter: verdict.RetryAfter,
 	}
 }

@@ -106,7 +106,8 @@ func newSecret(op string) (plain string, hash []byte, err error) {
 
 func tooManyClients(op string, wait time.Duration) error {
 	return &fault.Error{
-		Kind: fault.RateLimited, Op: op, Message: "Too many clients have registered from your network; try again later.",
+		Kind: fault.RateLimited, Op: op,
+		Message:    "Too many clients have registered from your network; try again later.",
 		RetryAfter: wait,
 	}
 }

@@ -54,7 +54,8 @@ func (s *Grants) Approve(ctx context.Context, p tenancy.Principal, c oidc.Consen
 		r := c.Request
 		return grantstore.InsertCode(ctx, tx, hash, secret.HashToken(c.Token), grantstore.Code{
 			Grant: grant, Client: r.Client.ID, RedirectURI: r.RedirectURI, Sent: r.RedirectSent, Challenge: r.Challenge,
-			Scopes: c.Scopes.Names(), Resource: oidc.Resource(s.cfg.BaseURL), ExpiresAt: s.clock.Now().Add(oidc.CodeLife),
+			Scopes: c.Scopes.Names(), Resource: oidc.Resource(s.cfg.BaseURL),
+			ExpiresAt: s.clock.Now().Add(oidc.CodeLife),
 		})
 	})
 	if err != nil {

@@ -61,7 +61,8 @@ func (s *Grants) StartDevice(
 	}
 	if !v.Allowed {
 		return out, &fault.Error{
-			Kind: fault.RateLimited, Op: op, Message: "Too many log-ins have begun; try again soon.", RetryAfter: v.RetryAfter,
+			Kind: fault.RateLimited, Op: op, Message: "Too many log-ins have begun; try again soon.",
+			RetryAfter: v.RetryAfter,
 		}
 	}
 	const tries = 3 // a collision with another log-in's code is practically impossible
@@ -157,7 +158,8 @@ func (s *Grants) countGuess(op string, p tenancy.Principal) error {
 		return nil
 	}
 	return &fault.Error{
-		Kind: fault.RateLimited, Op: op, Message: "You have typed too many codes; wait a minute.", RetryAfter: v.RetryAfter,
+		Kind: fault.RateLimited, Op: op, Message: "You have typed too many codes; wait a minute.",
+		RetryAfter: v.RetryAfter,
 	}
 }
 

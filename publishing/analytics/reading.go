@@ -242,7 +242,8 @@ func figuresOf(series []connector.Series, since, until, now time.Time) []publish
 			f, ok := byDay[at]
 			if !ok {
 				f = publishing.DaySamples{
-					Day: at, Counts: map[string]float64{}, Levels: map[string]float64{}, Whole: at.Before(publishing.DayOf(now)),
+					Day: at, Counts: map[string]float64{}, Levels: map[string]float64{},
+					Whole: at.Before(publishing.DayOf(now)),
 				}
 				byDay[at] = f
 			}

@@ -218,7 +218,8 @@ func usedState(op string) error {
 // log. storeChannel returns Invalid if the channel to reconnect no longer exists or belongs to a
 // different account. If a channel limit is reached, it returns Quota or Conflict.
 func (s *Channels) storeChannel(
-	ctx context.Context, st channelstore.ConnectState, by tenancy.Principal, zone tenancy.ZoneRequest, got connector.Connected,
+	ctx context.Context, st channelstore.ConnectState, by tenancy.Principal, zone tenancy.ZoneRequest,
+	got connector.Connected,
 ) (publishing.ChannelConnected, error) {
 	const op = "publishing.FinishConnect"
 	ctx = pg.Whole(ctx) // channels are counted, and an account has only one

@@ -122,7 +122,8 @@ func notAFile(op string, u *url.URL, resp *http.Response, err error) error {
 			connector.Quote(coding)+", which is not supported.", err)
 	case foreign.Type == "text/html" && moved && signIn.MatchString(at.Host+at.Path):
 		err = fault.Wrap(
-			fault.Invalid, op, "The address led to a sign-in page on "+at.Hostname()+", not to a file. It must be public.", err,
+			fault.Invalid, op,
+			"The address led to a sign-in page on "+at.Hostname()+", not to a file. It must be public.", err,
 		)
 	case foreign.Type == "text/html":
 		err = fault.Wrap(fault.Invalid, op,

@@ -197,7 +197,8 @@ func (s *incidents) current(kind publishing.NotificationKind, e notificationstor
 	}
 	if n == nil {
 		n = &publishing.Notification{
-			ID: id.New[publishing.NotificationTag](), Kind: kind, Channel: e.Channel, CreatedAt: e.At.UTC(), MailAt: s.mailAt(kind, e.At),
+			ID: id.New[publishing.NotificationTag](), Kind: kind, Channel: e.Channel, CreatedAt: e.At.UTC(),
+			MailAt: s.mailAt(kind, e.At),
 		}
 		s.open[key] = n
 	}

@@ -95,7 +95,8 @@ func (s *Notifications) Read(
 		return nil, time.Time{}, err
 	}
 	out, before, err := notificationstore.ReadNotifications(ctx, s.db, p.Org, notificationstore.NotificationsRead{
-		Person: p.Person, Muted: muted, Page: page, Limit: publishing.NotificationsPerPage, Mark: p.Impersonator.IsZero(),
+		Person: p.Person, Muted: muted, Page: page, Limit: publishing.NotificationsPerPage,
+		Mark: p.Impersonator.IsZero(),
 	})
 	if err != nil {
 		return nil, before, pg.Fault(op, err)

@@ -131,7 +131,8 @@ func (s *Posts) storedAnswer(
 	out = publishing.CreateResult{Replayed: true, Mismatch: r.Mismatch}
 	for _, a := range answers {
 		out.Created = append(out.Created, publishing.Created{
-			Post: a.Post, Channel: a.Channel, Date: a.Date, Zone: a.Zone, Approval: publishing.ApprovalEffect{Void: a.Void, Draft: a.Draft},
+			Post: a.Post, Channel: a.Channel, Date: a.Date, Zone: a.Zone,
+			Approval: publishing.ApprovalEffect{Void: a.Void, Draft: a.Draft},
 		})
 	}
 	return out, true, nil
@@ -173,7 +174,8 @@ func remember(
 	answers := make([]answer, len(created))
 	for i, c := range created {
 		answers[i] = answer{
-			Post: c.Post, Channel: c.Channel, Date: c.Date, Zone: c.Zone, Void: c.Approval.Void, Draft: c.Approval.Draft,
+			Post: c.Post, Channel: c.Channel, Date: c.Date, Zone: c.Zone, Void: c.Approval.Void,
+			Draft: c.Approval.Draft,
 		}
 	}
 	body, err := json.Marshal(answers)

@@ -97,7 +97,8 @@ func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, relea
 		}
 		if !isReleaseSettable(r.State, r.ReleaseID) {
 			return fault.New(
-				fault.Conflict, op, "The post already has a release id, or is scheduled or being published: make it a draft first.",
+				fault.Conflict, op,
+				"The post already has a release id, or is scheduled or being published: make it a draft first.",
 			)
 		}
 		return poststore.SetRelease(ctx, tx, parsed, release, tenancy.ActorOf(p))
@@ -119,7 +120,8 @@ func checkRelease(release string) error {
 	return &fault.Error{
 		Kind: fault.Invalid, Op: "publishing.CheckRelease", Message: "The release id is not valid.",
 		Fields: []fault.Field{{
-			Name: "releaseId", Message: "must be the post's id on the platform: 1 to 1024 bytes, and not the word missing",
+			Name:    "releaseId",
+			Message: "must be the post's id on the platform: 1 to 1024 bytes, and not the word missing",
 		}},
 	}
 }

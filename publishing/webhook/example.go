@@ -39,7 +39,8 @@ func NewExample() (Example, error) {
 	}
 	key := []byte(strings.Repeat("example ", 4))
 	c := call{
-		id: exampleID[publishing.DeliveryTag](0x10), event: source.Event, attempt: 1, at: at, body: body, keys: [][]byte{key},
+		id: exampleID[publishing.DeliveryTag](0x10), event: source.Event, attempt: 1, at: at, body: body,
+		keys: [][]byte{key},
 	}
 	return Example{Secret: publishing.FormatWebhookSecret(key), Header: c.headers(), Body: body}, nil
 }

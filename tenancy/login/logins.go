@@ -77,6 +77,7 @@ type Logins struct {
 func New(d Deps) *Logins {
 	return &Logins{
 		db: d.DB, clock: d.Clock, keyring: d.Keyring, notices: d.Notices, proofs: d.Proofs, entry: d.Entry,
-		frontendURL: d.FrontendURL, providers: d.Providers, factors: d.Factors, deletions: d.Deletions, access: d.Access,
+		frontendURL: d.FrontendURL, providers: d.Providers, factors: d.Factors, deletions: d.Deletions,
+		access: d.Access,
 	}
 }

@@ -91,7 +91,8 @@ func (s *Logins) FinishSignIn(ctx context.Context, provider string, cb tenancy.C
 		return out, err
 	}
 	identity, err := s.providers.Finish(ctx, signin.Provider(provider), signin.Callback{
-		Code: cb.Code, Issuer: cb.Issuer, RedirectURI: state.RedirectURI, Verifier: string(verifier), Nonce: state.Nonce,
+		Code: cb.Code, Issuer: cb.Issuer, RedirectURI: state.RedirectURI, Verifier: string(verifier),
+		Nonce: state.Nonce,
 	})
 	if err != nil {
 		return out, err

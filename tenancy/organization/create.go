@@ -59,7 +59,8 @@ func (s *Organizations) checkDefaultPlan(op string, created []organizationstore.
 		return nil
 	}
 	return &fault.Error{
-		Kind: fault.Quota, Op: op, Limit: &fault.Limit{Name: string(tenancy.LimitOrganizations), Current: n, Allowed: most},
+		Kind: fault.Quota, Op: op,
+		Limit: &fault.Limit{Name: string(tenancy.LimitOrganizations), Current: n, Allowed: most},
 		Message: fmt.Sprintf("You have created %d organizations with the plan %s; one person may have %d. "+
 			"Choose a larger plan for one, or delete one (it counts until it is purged).", n, plan, most),
 	}

@@ -38,6 +38,7 @@ type Organizations struct {
 // New returns a new Organizations.
 func New(cfg Config, d Deps) *Organizations {
 	return &Organizations{
-		cfg: cfg, db: d.DB, clock: d.Clock, plans: d.Plans, audits: limit.NewFair[tenancy.OrgID](auditsAtOnce, auditsWaiting),
+		cfg: cfg, db: d.DB, clock: d.Clock, plans: d.Plans,
+		audits: limit.NewFair[tenancy.OrgID](auditsAtOnce, auditsWaiting),
 	}
 }

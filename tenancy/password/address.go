@@ -44,7 +44,8 @@ func (s *Passwords) ChangeAddress(ctx context.Context, p tenancy.Principal, emai
 	}
 	now := s.clock.Now()
 	c := credential.Confirmation{
-		ID: id.New[tenancy.ConfirmationTag](), Kind: credential.ConfirmAddress, Email: clean, Person: person.ID, CreatedAt: now,
+		ID: id.New[tenancy.ConfirmationTag](), Kind: credential.ConfirmAddress, Email: clean, Person: person.ID,
+		CreatedAt: now,
 		ExpiresAt: now.Add(tenancy.ConfirmationLife),
 	}
 	return false, s.db.InPerson(ctx, op, p, func(tx *db.GateTx, person tenancy.Person) error {

@@ -72,7 +72,8 @@ type Registrations struct {
 // New returns a new Registrations.
 func New(cfg Config, enterprise EnterpriseConfig, d Deps) *Registrations {
 	return &Registrations{
-		cfg: cfg, enterprise: enterprise, db: d.DB, clock: d.Clock, notices: d.Notices, proofs: d.Proofs, entry: d.Entry,
+		cfg: cfg, enterprise: enterprise, db: d.DB, clock: d.Clock, notices: d.Notices, proofs: d.Proofs,
+		entry:         d.Entry,
 		organizations: d.Organizations, invitations: d.Invitations, keys: d.Keys,
 	}
 }

@@ -68,7 +68,8 @@ func (w *crowd) newAgent(ctx context.Context, i int) (*agent, error) {
 		ClientID string `json:"client_id"`
 	}
 	err = w.into(ctx, &registered, http.StatusCreated, base+"/oauth/register", m{
-		"client_name": fmt.Sprint("Bench ", i), "redirect_uris": []string{agentRedirect}, "token_endpoint_auth_method": "none",
+		"client_name": fmt.Sprint("Bench ", i), "redirect_uris": []string{agentRedirect},
+		"token_endpoint_auth_method": "none",
 	})
 	if err != nil {
 		return nil, err
@@ -140,7 +141,8 @@ func (w *crowd) toolBesideREST(ctx context.Context, users int, all []*agent, t t
 	ours, floor := sides[0].less(w.idle, w.idleSpan), sides[1].less(w.idle, w.idleSpan)
 	line := m{
 		"bench": "agents", "tool": t.tool, "clients": users, "unit": "requests/s", "calls": len(ours.took),
-		"cpuMsPerRequest": ours.cpuMs(), "floorCpuMsPerRequest": floor.cpuMs(), "cpuRatio": ours.cpuMs() / floor.cpuMs(),
+		"cpuMsPerRequest": ours.cpuMs(), "floorCpuMsPerRequest": floor.cpuMs(),
+		"cpuRatio":             ours.cpuMs() / floor.cpuMs(),
 		"statementsPerRequest": ours.statements(), "floorStatementsPerRequest": floor.statements(),
 	}
 	ours.beside(floor, line)

@@ -70,7 +70,8 @@ func NewOAuth(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) 
 // Ports returns the ports of the fakes.
 func (o *OAuthServer) Ports() oauth.Ports {
 	return oauth.Ports{
-		Clients: o, Grants: oauthGrants{OAuthServer: o}, Apps: o, Devices: o, Tokens: http.HandlerFunc(o.serveToken), Prover: o,
+		Clients: o, Grants: oauthGrants{OAuthServer: o}, Apps: o, Devices: o, Tokens: http.HandlerFunc(o.serveToken),
+		Prover:    o,
 		Providers: []oauth.Provider{{ID: "GITHUB", Label: "GitHub"}},
 	}
 }
@@ -91,7 +92,8 @@ func Clients() map[string]oidc.Client {
 		},
 		"ccl_static": {
 			ID: id.New[tenancy.AgentTag](), ClientID: "ccl_static", Kind: oidc.ClientStatic, Name: "Newsroom",
-			RedirectURIs: []string{"https://newsroom.test/callback"}, Auth: oidc.AuthPost, Scopes: oidc.AllScopes(), Org: OrgID,
+			RedirectURIs: []string{"https://newsroom.test/callback"}, Auth: oidc.AuthPost, Scopes: oidc.AllScopes(),
+			Org: OrgID,
 		},
 	}
 }
@@ -114,8 +116,10 @@ func Agents() map[string]tenancy.Principal {
 // AGrant returns what Ada has approved for the client with a document.
 func AGrant() oidc.Grant {
 	return oidc.Grant{
-		ID: id.New[tenancy.GrantTag](), Org: OrgID, OrgName: "Acme", Client: Clients()["https://writer.test/client.json"],
-		Person: PersonID, Email: Ada, Scopes: oidc.AllScopes(), Limits: oidc.Limits{MustAsk: true, PostsPerDay: 3}, Created: Day,
+		ID: id.New[tenancy.GrantTag](), Org: OrgID, OrgName: "Acme",
+		Client: Clients()["https://writer.test/client.json"],
+		Person: PersonID, Email: Ada, Scopes: oidc.AllScopes(), Limits: oidc.Limits{MustAsk: true, PostsPerDay: 3},
+		Created: Day,
 	}
 }
 

@@ -203,7 +203,8 @@ func newRenderer(doc *huma.OpenAPI, o Options) (*renderer, error) {
 	v := view{
 		Pages: pageList, Languages: languages, Title: doc.Info.Title + " API " + doc.Info.Version,
 		Text: strings.SplitN(doc.Info.Description, "\n", 2)[0], Base: o.BaseURL, Root: root,
-		Missing: o.Missing, Limits: o.Limits.groups(), KeyLife: keyNote(o.Limits.Instance.IdempotencyKeys), Events: webhookEvents, operations: operations,
+		Missing: o.Missing, Limits: o.Limits.groups(), KeyLife: keyNote(o.Limits.Instance.IdempotencyKeys),
+		Events: webhookEvents, operations: operations,
 		Codes: publishing.ErrorCodes(),
 	}
 	v.Public, v.Application = groups(operations)

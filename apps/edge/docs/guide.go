@@ -58,7 +58,8 @@ func errorBodies() ([]errorBody, error) {
 		{title: "Channels that do not accept the post", fault: &fault.Error{
 			Kind: fault.Invalid, Op: op,
 			Items: []fault.Item{{
-				ID: "0193b2c4-7d10-7a31-9c55-2f0e6b1a4d01", Kind: "sandbox", Name: "Acme", Message: "The text is too long.",
+				ID: "0193b2c4-7d10-7a31-9c55-2f0e6b1a4d01", Kind: "sandbox", Name: "Acme",
+				Message: "The text is too long.",
 			}},
 		}},
 		{title: "A plan limit", fault: &fault.Error{

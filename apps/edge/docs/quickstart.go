@@ -53,7 +53,8 @@ func quickStart(operations map[string]operation, base string) (map[string][]samp
 	create.Body, create.Variables = firstPost, []string{"CHANNEL_ID"}
 	return samplesOfCalls(map[string]call{
 		"is-connected": callWithPost(operations["is-connected"], base), "create-posts": create,
-		"list-channels": callWithPost(operations["list-channels"], base), "get-post": callWithPost(operations["get-post"], base),
+		"list-channels": callWithPost(operations["list-channels"], base),
+		"get-post":      callWithPost(operations["get-post"], base),
 	})
 }
 

@@ -47,7 +47,10 @@ func (a otherTools) channelAnalytics() *tool {
 		"data": list("Days with a value, earliest first.", object("A day.", properties{
 			"total": str("A decimal number."), "date": str("Day in UTC, such as 2026-01-31."),
 		}, "total", "date")),
-		"percentageChange": {Type: argument.TypeNumber, Description: "Change in percent, compared with the preceding days or over the listed days."},
+		"percentageChange": {
+			Type: argument.TypeNumber, Description: "Change in percent, compared with the preceding days or over the " +
+				"listed days.",
+		},
 	}, "label", "data", "percentageChange")
 	return &tool{
 		name: "service_get_channel_analytics", title: "Get a channel's statistics", idempotent: true, open: true,
@@ -58,7 +61,8 @@ func (a otherTools) channelAnalytics() *tool {
 			"days": whole("Number of days up to today.", 1, publishing.MaxAnalyticsDays).Standard(defaultDays),
 		}, "integrationId"),
 		output: answers(list("Statistics. Empty if the platform has none.", metric), properties{
-			"nextCursor": nextCursor(), "truncated": flag("true: only the newest 90 days of each statistic are listed."),
+			"nextCursor": nextCursor(),
+			"truncated":  flag("true: only the newest 90 days of each statistic are listed."),
 		}),
 		fields: map[string]string{"date": "days"},
 		run:    runner(a.runChannelAnalytics),
@@ -144,15 +148,19 @@ func (a otherTools) overview() *tool {
 			"customerId": str("Only this group's channels. Ids: " + toolListGroups + ".").From(toolListGroups),
 		}),
 		output: answers(object("The report.", properties{
-			"days": number("Number of days."), "from": date("Start of the first day, UTC."), "to": date("Time of the report, UTC."),
-			"customer":   object("The group.", properties{"id": str("Group id."), "name": str("Name.")}, "id", "name"),
-			"posts":      count("Posts by outcome.", "total", "draft", "scheduled", "published", "failed"),
-			"channels":   count("Channels by state.", "total", "active", "disabled", "refreshNeeded"),
-			"byPlatform": list("Posts by platform.", with(count("A platform.", "channels", "scheduled", "published", "failed"), properties{"identifier": str("Platform.")})),
-			"byDay":      list("Days with posts, earliest first.", with(count("A day.", "scheduled", "published", "failed"), properties{"date": str("Day, such as 2026-01-31.")})),
+			"days": number("Number of days."), "from": date("Start of the first day, UTC."),
+			"to":       date("Time of the report, UTC."),
+			"customer": object("The group.", properties{"id": str("Group id."), "name": str("Name.")}, "id", "name"),
+			"posts":    count("Posts by outcome.", "total", "draft", "scheduled", "published", "failed"),
+			"channels": count("Channels by state.", "total", "active", "disabled", "refreshNeeded"),
+			"byPlatform": list("Posts by platform.", with(count("A platform.", "channels", "scheduled", "published", "failed"),
+				properties{"identifier": str("Platform.")})),
+			"byDay": list("Days with posts, earliest first.", with(count("A day.", "scheduled", "published", "failed"),
+				properties{"date": str("Day, such as 2026-01-31.")})),
 			"recentErrors": list("Posts that failed, newest first.", object("A post.", properties{
-				"postId": str("Post id."), "integrationId": str("Channel id."), "name": str("Channel."), "identifier": str("Platform."),
-				"message": str("Error message from the service or the platform."), "date": date("UTC."),
+				"postId": str("Post id."), "integrationId": str("Channel id."), "name": str("Channel."),
+				"identifier": str("Platform."),
+				"message":    str("Error message from the service or the platform."), "date": date("UTC."),
 			}, "postId", "message")),
 		}, "days", "posts", "channels"), properties{"truncated": flag("true: the earliest days or errors were left out.")}),
 		run: runner(a.runOverview),
@@ -170,7 +178,8 @@ func (a otherTools) runOverview(ctx context.Context, c *call, in overviewInput) 
 	out := overviewAnswer{
 		Days: in.Days, From: record.FormatTime(r.From), To: record.FormatTime(r.To), Posts: counts(r.Posts),
 		Channels: map[string]int{
-			"total": r.Channels.Total, "active": r.Channels.Active, "disabled": r.Channels.Disabled, "refreshNeeded": r.Channels.RefreshNeeded,
+			"total": r.Channels.Total, "active": r.Channels.Active, "disabled": r.Channels.Disabled,
+			"refreshNeeded": r.Channels.RefreshNeeded,
 		},
 		ByPlatform: []map[string]any{}, ByDay: []map[string]any{}, RecentErrors: []recentErrorAnswer{},
 	}
@@ -187,8 +196,9 @@ func (a otherTools) runOverview(ctx context.Context, c *call, in overviewInput) 
 	for _, e := range r.Errors {
 		message, _ := excerpt(e.Message, shownError)
 		out.RecentErrors = append(out.RecentErrors, recentErrorAnswer{
-			PostID: e.Post.String(), IntegrationID: e.Channel.String(), Name: text.Cut(e.Name, shownName), Identifier: e.Platform,
-			Message: message, Date: record.FormatTime(e.Date),
+			PostID: e.Post.String(), IntegrationID: e.Channel.String(), Name: text.Cut(e.Name, shownName),
+			Identifier: e.Platform,
+			Message:    message, Date: record.FormatTime(e.Date),
 		})
 	}
 	n, err := fitting(out.RecentErrors, 0)

@@ -55,8 +55,9 @@ type channelAnswer struct {
 func channelOf(c publishing.Channel, now time.Time) channelAnswer {
 	at := momentIn(now, c.Timezone)
 	out := channelAnswer{
-		ID: c.ID.String(), Name: c.Name, Platform: c.Connector, Display: c.Profile, Picture: c.Picture, Disabled: c.Disabled,
-		Type: "social", RefreshNeeded: c.RefreshNeeded, Timezone: at.Zone, Now: at.UTC, LocalTime: at.Local,
+		ID: c.ID.String(), Name: c.Name, Platform: c.Connector, Display: c.Profile, Picture: c.Picture,
+		Disabled: c.Disabled,
+		Type:     "social", RefreshNeeded: c.RefreshNeeded, Timezone: at.Zone, Now: at.UTC, LocalTime: at.Local,
 	}
 	if c.Customer != nil {
 		out.Customer = &record.Customer{ID: c.Customer.ID.String(), Name: c.Customer.Name}
@@ -73,7 +74,8 @@ func channelProperties() properties {
 		"disabled": flag("true: publishes nothing."), "type": str("Always social."),
 		"customer":      object("Group of the channel.", properties{"id": str("Group id."), "name": str("Name.")}, "id", "name"),
 		"refreshNeeded": flag("true: nothing is published until a person reconnects the account."),
-		"timezone":      str("Time zone."), "now": date("Current time, UTC."), "localTime": date("Current time in timezone."),
+		"timezone":      str("Time zone."), "now": date("Current time, UTC."),
+		"localTime": date("Current time in timezone."),
 	}
 }
 
@@ -88,10 +90,12 @@ func (a channelTools) listChannels() *tool {
 		description: "List the connected social accounts. Call this first: other tools take a channel's id as " +
 			"integrationId. Posts for a channel that is disabled or has refreshNeeded are not published.",
 		input: arguments(properties{
-			"group": str("Only this group's channels. Ids: service_list_groups.").From(toolListGroups), "cursor": cursor(),
+			"group":  str("Only this group's channels. Ids: service_list_groups.").From(toolListGroups),
+			"cursor": cursor(),
 		}),
 		output: answers(
-			list("Channels.", object("A channel.", channelProperties(), "id", "name", "platform", "disabled", "timezone")),
+			list("Channels.", object("A channel.", channelProperties(),
+				"id", "name", "platform", "disabled", "timezone")),
 			properties{"now": date("Current time, UTC."), "nextCursor": nextCursor()},
 		),
 		run: runner(a.runListChannels),
@@ -211,15 +215,18 @@ func (a channelTools) channelSchema() *tool {
 			"takes, and the platform's own tools for service_trigger_channel_tool. Send integrationId or platform. Tools " +
 			"are listed only if a channel on the platform is connected.",
 		input: arguments(properties{
-			"integrationId": channelID(), "platform": str("Platform, such as bluesky, instead of integrationId.").AsWord(),
-			"isPremium": flag("Has no effect."),
+			"integrationId": channelID(),
+			"platform":      str("Platform, such as bluesky, instead of integrationId.").AsWord(),
+			"isPremium":     flag("Has no effect."),
 		}),
 		output: answers(object("The rules.", properties{
-			"platform": str("Platform."), "rules": str("Rules in words."), "maxLength": number("Maximum length of one part."),
+			"platform": str("Platform."), "rules": str("Rules in words."),
+			"maxLength":  number("Maximum length of one part."),
 			"lengthUnit": str("Unit of maxLength: graphemes, utf16, codepoints or bytes."),
 			"settings":   {Type: argument.TypeObject, Description: "JSON Schema of settings. Absent if there are none."},
 			"tools": list("The platform's tools.", object("A tool.", properties{
-				"methodName": str("Name to send."), "description": str("What it does."), "dataSchema": list("Its inputs.", field),
+				"methodName": str("Name to send."), "description": str("What it does."),
+				"dataSchema": list("Its inputs.", field),
 			}, "methodName", "dataSchema")),
 		}, "platform", "rules", "maxLength", "tools"), nil),
 		run: runner(a.runChannelSchema),

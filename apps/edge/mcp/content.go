@@ -26,9 +26,11 @@ func parts() *schema {
 	return list("The post, followed by the other parts of its thread or by its comments.", arguments(properties{
 		"content":     content,
 		"contentType": oneOf("Format of content. Detected if absent.", "text", "html"),
-		"attachments": list("Ids or URLs from "+toolUpload+".", str("Id or URL of a file.").AsWord()).Between(0, publishing.MaxAttachments),
-		"altTexts":    list("Descriptions of the attachments, in the same order.", blankText("Description of an attachment.")).Between(0, publishing.MaxAttachments),
-		"delay":       whole("Minutes after the previous part.", 0, publishing.MaxDelay),
+		"attachments": list("Ids or URLs from "+toolUpload+".", str("Id or URL of a file.").AsWord()).
+			Between(0, publishing.MaxAttachments),
+		"altTexts": list("Descriptions of the attachments, in the same order.", blankText("Description of an attachment.")).
+			Between(0, publishing.MaxAttachments),
+		"delay": whole("Minutes after the previous part.", 0, publishing.MaxDelay),
 	}).As("A part of the post.")).Between(1, publishing.MaxParts)
 }
 
@@ -43,7 +45,8 @@ const settingName = "Name of a setting, such as topic."
 
 // settings returns the schema for a post's settings.
 func settings() *schema {
-	return pairs("Settings of the platform, from "+toolSchema+".", settingName, "Value that the platform's settings schema allows.")
+	return pairs("Settings of the platform, from "+toolSchema+".", settingName,
+		"Value that the platform's settings schema allows.")
 }
 
 // partsOf converts a post's parts to the form that commands use. at is the path of the entry that

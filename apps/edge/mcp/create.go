@@ -63,7 +63,8 @@ var createFields = map[string]string{
 func (a postTools) createPost() *tool {
 	entry := arguments(properties{
 		"integrationId": channelID(),
-		"type":          oneOf("draft saves the post, schedule queues it for date, now publishes it at once.", "draft", "schedule", "now"),
+		"type": oneOf("draft saves the post, schedule queues it for date, now publishes it at once.",
+			"draft", "schedule", "now"),
 		"date": date("When to publish, with an offset, such as 2026-01-02T15:04:05+01:00. Must be in the future. Required unless " +
 			"type is now; drafts need one too."),
 		"postsAndComments": parts(),
@@ -75,24 +76,30 @@ func (a postTools) createPost() *tool {
 		"postId": str("Post id. Absent in a dry run."), "integration": str("Channel id."),
 		"state": oneOf("State of the post. In a dry run, the state it would have.", "DRAFT", "QUEUE"),
 		"check": object("Only in a dry run.", properties{
-			"valid": flag("Whether the post follows the platform's rules."), "problems": list("What is wrong.", str("A problem.")),
-			"length": number("Length of the longest part."), "maximumCharacters": number("Maximum length; 0: no limit."),
+			"valid":             flag("Whether the post follows the platform's rules."),
+			"problems":          list("What is wrong.", str("A problem.")),
+			"length":            number("Length of the longest part."),
+			"maximumCharacters": number("Maximum length; 0: no limit."),
 		}, "valid", "problems"),
 	}), "integration", "state", "publishDate")
 	return &tool{
-		name: toolCreatePost, olderName: "schedulePostTool", title: "Create posts", writes: true, destroys: true, open: true,
+		name: toolCreatePost, olderName: "schedulePostTool", title: "Create posts", writes: true, destroys: true,
+		open: true,
 		description: "Save, schedule or publish posts, one per element of socialPost. Either all are created or none. All must have the " +
 			"same type. Read the rules with " + toolSchema + ", upload files with " + toolUpload + " first, and check with " +
 			"dryRun: true. A call repeated within 10 minutes creates nothing and returns the first result, with replayed: " +
 			"true. Posting the same text to a channel twice within a day requires allowDuplicate: true.",
 		input: arguments(properties{
-			"socialPost":     list("The posts.", entry).Between(1, publishing.MaxEntries),
-			"idempotencyKey": {Type: argument.TypeString, MaxLength: publishing.MaxIdempotencyKey, Description: "Any string of visible ASCII characters. Calls with the same key create the posts only once."},
-			"allowDuplicate": flag("Create a post even if its channel has another one with the same text within a day.").Standard(false),
-			"dryRun":         flag("Only check: create nothing, and report what would happen to each post.").Standard(false),
+			"socialPost": list("The posts.", entry).Between(1, publishing.MaxEntries),
+			"idempotencyKey": atMost(publishing.MaxIdempotencyKey,
+				"Any string of visible ASCII characters. Calls with the same key create the posts only once."),
+			"allowDuplicate": flag("Create a post even if its channel has another one with the same text within a " +
+				"day.").Standard(false),
+			"dryRun": flag("Only check: create nothing, and report what would happen.").Standard(false),
 		}, "socialPost"),
 		output: answers(list("The posts, in the order of the call.", created), properties{
-			"replayed": flag("true: this is the result of an earlier call."), "dryRun": flag("true: nothing was created."),
+			"replayed": flag("true: this is the result of an earlier call."),
+			"dryRun":   flag("true: nothing was created."),
 		}),
 		fields: createFields,
 		run:    runner(a.runCreatePost),
@@ -123,7 +130,8 @@ func (a postTools) runCreatePost(ctx context.Context, c *call, in createInput) (
 	out := make([]createdAnswer, 0, len(made.Created))
 	for i, x := range made.Created {
 		one := createdAnswer{
-			PostID: x.Post.String(), Integration: x.Channel.String(), State: stateAfter(cmd.Type), moment: momentIn(x.Date, x.Zone),
+			PostID: x.Post.String(), Integration: x.Channel.String(), State: stateAfter(cmd.Type),
+			moment: momentIn(x.Date, x.Zone),
 		}
 		if x.Date.IsZero() && i < len(in.Posts) {
 			one.moment = momentIn(c.dateOf(in.Posts[i]), x.Zone)
@@ -209,8 +217,9 @@ func (c *call) checkDate(at string, e createEntry) error {
 	}
 	if e.Date == nil {
 		return &failure{
-			Code: argument.CodeMissing, Field: at + ".date", Message: at + ".date is missing. Only posts of type now can omit it.",
-			Next: &nextCall{Tool: toolFindSlot, Arguments: map[string]any{"integrationId": e.Channel}},
+			Code: argument.CodeMissing, Field: at + ".date",
+			Message: at + ".date is missing. Only posts of type now can omit it.",
+			Next:    &nextCall{Tool: toolFindSlot, Arguments: map[string]any{"integrationId": e.Channel}},
 		}
 	}
 	return c.checkAhead(at+".date", e.Channel, *e.Date)
@@ -237,7 +246,8 @@ func (c *call) checkAhead(field, channel string, at time.Time) error {
 func (c *call) identify(cmd *publishing.CreatePosts, in createInput) error {
 	if strings.ContainsFunc(in.Key, func(r rune) bool { return r < '!' || r > '~' }) {
 		return &failure{
-			Code: argument.CodeInvalid, Field: "idempotencyKey", Message: "idempotencyKey must be 1 to 255 visible ASCII characters.",
+			Code: argument.CodeInvalid, Field: "idempotencyKey",
+			Message: "idempotencyKey must be 1 to 255 visible ASCII characters.",
 		}
 	}
 	if in.DryRun {

@@ -174,7 +174,8 @@ func (a *API) forward(c *fiber.Ctx, m message, body []byte) error {
 // notForwarded lists the headers that are not passed to the SDK. The SDK rejects some of their
 // values, and the tools do not need them. Clients get JSON regardless of their Accept header.
 var notForwarded = map[string]bool{
-	"Accept": true, "Authorization": true, "Content-Type": true, "Cookie": true, "Last-Event-Id": true, "Mcp-Session-Id": true,
+	"Accept": true, "Authorization": true, "Content-Type": true, "Cookie": true, "Last-Event-Id": true,
+	"Mcp-Session-Id": true,
 }
 
 // sdkRequest returns the request in the form that the SDK expects. The result's context has the

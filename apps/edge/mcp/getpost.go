@@ -81,24 +81,32 @@ func (a postTools) getPost() *tool {
 		name: toolGetPost, title: "Get a post", idempotent: true,
 		description: "Get a post with its outcome, link, texts, attachments, settings, approval and timeline. While state is " +
 			"QUEUE and the date has passed, call this again after a minute.",
-		input: arguments(properties{"id": postID(), "cursor": str("nextCursor of the previous result, for the rest of a long thread.").AsWord()}, "id"),
+		input: arguments(properties{
+			"id":     postID(),
+			"cursor": str("nextCursor of the previous result, for the rest of a long thread.").AsWord(),
+		}, "id"),
 		output: answers(object("The post.", withMoment(properties{
 			"id": str("Post id."), "state": str(stateDoc),
-			"outcome":    oneOf("What happened to the post.", "draft", "waiting", "publishing", "published", "failed", "unknown"),
+			"outcome": oneOf("What happened to the post.",
+				"draft", "waiting", "publishing", "published", "failed", "unknown"),
 			"releaseURL": str("Link to the published post."), "releaseId": str("The post's id on the platform."),
 			"error": str("Error message from the service or the platform."), "errorCode": str("Code of the error."),
 			"outcomeUnknown": flag("true: it may have been published. Check the platform before you post it again."),
 			"integration": object("The channel.", properties{
-				"id": str("Channel id."), "name": str("Name."), "platform": str("Platform."), "disabled": flag("Publishes nothing."),
+				"id": str("Channel id."), "name": str("Name."), "platform": str("Platform."),
+				"disabled":      flag("Publishes nothing."),
 				"refreshNeeded": flag("true: a person must reconnect the account."),
 			}, "id", "name", "platform"),
 			"postsAndComments": list("The parts.", object("A part.", properties{
-				"id": str("Part id."), "content": str("Text."), "contentCut": flag("true: the text or the list of attachments was cut."),
+				"id": str("Part id."), "content": str("Text."),
+				"contentCut":  flag("true: the text or the list of attachments was cut."),
 				"contentType": str("text or html."), "delay": number("Minutes after the previous part."),
 				"attachments": list("Files.", file),
 			}, "id", "content", "attachments")),
-			"settings": {Type: argument.TypeObject, Description: "Settings, unless they are long."}, "tags": list("Tags.", str("A tag.")),
-			"group": str("Id of posts that belong together."), "intervalInDays": number("Days between occurrences, if repeated."),
+			"settings":       {Type: argument.TypeObject, Description: "Settings, unless they are long."},
+			"tags":           list("Tags.", str("A tag.")),
+			"group":          str("Id of posts that belong together."),
+			"intervalInDays": number("Days between occurrences, if repeated."),
 			"creationMethod": str("How it was created."),
 			"approval": object("Latest request for approval.", properties{
 				"status": str("NONE, PENDING, APPROVED, REJECTED or EXPIRED."),
@@ -200,11 +208,14 @@ func (p shownPart) shrink() (shownPart, error) {
 func shownPostOf(d publishing.PostDetail) shownPost {
 	r, shown := d.Root, d.Effective()
 	out := shownPost{
-		ID: r.ID.String(), State: record.StateName(shown.State), Outcome: outcomeOf(d), moment: momentIn(r.PublishDate, d.Channel.Timezone),
-		ReleaseURL: textOf(r.ReleaseURL), ReleaseID: textOf(r.ReleaseID), Error: textOf(shown.Error), ErrorCode: textOf(shown.ErrorCode),
+		ID: r.ID.String(), State: record.StateName(shown.State), Outcome: outcomeOf(d),
+		moment:     momentIn(r.PublishDate, d.Channel.Timezone),
+		ReleaseURL: textOf(r.ReleaseURL), ReleaseID: textOf(r.ReleaseID), Error: textOf(shown.Error),
+		ErrorCode:      textOf(shown.ErrorCode),
 		OutcomeUnknown: r.OutcomeUnknown || shown.OutcomeUnknown, Tags: []string{}, Group: r.Group.String(),
 		Integration: shownChannel{
-			ID: d.Channel.ID.String(), Name: d.Channel.Name, Platform: d.Channel.Connector, Disabled: d.Channel.Disabled,
+			ID: d.Channel.ID.String(), Name: d.Channel.Name, Platform: d.Channel.Connector,
+			Disabled:      d.Channel.Disabled,
 			RefreshNeeded: d.Channel.RefreshNeeded,
 		},
 		IntervalInDays: r.Interval, CreationMethod: string(r.CreationMethod), Timeline: []shownEvent{},
@@ -251,7 +262,8 @@ func outcomeOf(d publishing.PostDetail) string {
 // partOf converts a part of a post. It truncates the text to shownContent characters.
 func (a postTools) partOf(p publishing.Part, media map[publishing.MediaID]publishing.Medium) shownPart {
 	out := shownPart{
-		ID: p.ID.String(), ContentType: string(p.Content.Type()), Delay: int(p.Delay.Minutes()), Attachments: []shownFile{},
+		ID: p.ID.String(), ContentType: string(p.Content.Type()), Delay: int(p.Delay.Minutes()),
+		Attachments: []shownFile{},
 	}
 	out.Content, out.ContentCut = excerpt(p.Content.Text, shownContent)
 	for _, m := range p.Media {

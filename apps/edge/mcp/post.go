@@ -50,7 +50,8 @@ type listedPost struct {
 
 func listedPostOf(t publishing.Thread) listedPost {
 	out := listedPost{
-		ID: t.Root.ID.String(), moment: momentIn(t.Root.PublishDate, t.Channel.Timezone), State: record.StateName(t.Effective().State),
+		ID: t.Root.ID.String(), moment: momentIn(t.Root.PublishDate, t.Channel.Timezone),
+		State: record.StateName(t.Effective().State),
 		Group: t.Root.Group.String(), IntegrationID: t.Channel.ID.String(), Platform: t.Channel.Connector,
 		IntegrationName: t.Channel.Name, date: t.Root.PublishDate,
 	}
@@ -82,10 +83,12 @@ type listPostsInput struct {
 func (a postTools) listPosts() *tool {
 	item := object("A post.", withMoment(properties{
 		"id": str("Post id."), "state": str(stateDoc), "content": str("Text of the first part."),
-		"contentCut": flag("true: the text was cut; see " + toolGetPost + "."),
-		"settings":   {Type: argument.TypeObject, Description: "Settings, unless they are long."}, "group": str("Id of posts that belong together."),
-		"integrationId": str("Channel id."), "platform": str("Platform."), "integrationName": str("Name of the channel."),
-		"attachments": number("Number of files."), "releaseURL": str("Link to the published post."),
+		"contentCut":    flag("true: the text was cut; see " + toolGetPost + "."),
+		"settings":      {Type: argument.TypeObject, Description: "Settings, unless they are long."},
+		"group":         str("Id of posts that belong together."),
+		"integrationId": str("Channel id."), "platform": str("Platform."),
+		"integrationName": str("Name of the channel."),
+		"attachments":     number("Number of files."), "releaseURL": str("Link to the published post."),
 	}), "id", "state", "publishDate", "integrationId")
 	return &tool{
 		name: toolListPosts, olderName: "postsListTool", title: "List posts", idempotent: true,
@@ -93,7 +96,8 @@ func (a postTools) listPosts() *tool {
 			"repeated posts.",
 		input: arguments(properties{
 			"startDate": date("First date, with an offset."), "endDate": date("Last date, at most 366 days later."),
-			"customer": str("Only this group's channels. Ids: " + toolListGroups + ".").From(toolListGroups), "cursor": cursor(),
+			"customer": str("Only this group's channels. Ids: " + toolListGroups + ".").From(toolListGroups),
+			"cursor":   cursor(),
 		}, "startDate", "endDate"),
 		output: answers(object("A page of posts.", properties{"posts": list("Posts.", item)}, "posts"),
 			properties{"nextCursor": nextCursor()}),
@@ -112,7 +116,9 @@ func (a postTools) runListPosts(ctx context.Context, c *call, in listPostsInput)
 	}
 	switch {
 	case in.End.Before(in.Start):
-		return answer{}, &failure{Code: argument.CodeInvalid, Field: "endDate", Message: "endDate must not be before startDate."}
+		return answer{}, &failure{
+			Code: argument.CodeInvalid, Field: "endDate", Message: "endDate must not be before startDate.",
+		}
 	case in.End.Sub(in.Start) > publishing.MaxRange:
 		return answer{}, &failure{
 			Code: argument.CodeInvalid, Field: "endDate", Message: "endDate must be at most 366 days after startDate.",

@@ -26,6 +26,11 @@ func str(description string) *schema {
 	return &schema{Type: argument.TypeString, Description: description}
 }
 
+// atMost returns the schema of a string of at most the given number of bytes.
+func atMost(bytes int, description string) *schema {
+	return &schema{Type: argument.TypeString, MaxLength: bytes, Description: description}
+}
+
 func flag(description string) *schema {
 	return &schema{Type: argument.TypeBoolean, Description: description}
 }

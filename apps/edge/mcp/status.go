@@ -57,7 +57,8 @@ func (a postTools) deletePost() *tool {
 		description: "Delete a post or draft, and all other posts in its group. A published post stays on its platform. For a " +
 			"repeated post, this skips one occurrence. To keep a post but not publish it, make it a draft instead.",
 		input: arguments(properties{
-			"id": postID(), "confirm": {Type: argument.TypeBoolean, Description: "Must be true, as a safeguard.", Enum: []any{true}},
+			"id":      postID(),
+			"confirm": {Type: argument.TypeBoolean, Description: "Must be true, as a safeguard.", Enum: []any{true}},
 		}, "id", "confirm"),
 		output: answers(object("The post.", properties{"id": str("Post id.")}, "id"), nil),
 		run:    runner(a.runDeletePost),

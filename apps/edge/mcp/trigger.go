@@ -102,7 +102,8 @@ func toolData(in triggerInput, tools []connector.Tool) (map[string]any, error) {
 		known := slices.IndexFunc(tools[at].Data, func(f connector.ToolField) bool { return f.Key == p.Key })
 		if known < 0 {
 			out := &failure{
-				Code: argument.CodeUnknown, Field: field + ".key", Message: "This tool has no input " + argument.Quote(p.Key) + ".", Next: next,
+				Code: argument.CodeUnknown, Field: field + ".key",
+				Message: "This tool has no input " + argument.Quote(p.Key) + ".", Next: next,
 			}
 			for _, f := range tools[at].Data {
 				out.Allowed = append(out.Allowed, f.Key)
@@ -111,7 +112,10 @@ func toolData(in triggerInput, tools []connector.Tool) (map[string]any, error) {
 		}
 		var value any
 		if err := json.Unmarshal(p.Value, &value); err != nil {
-			return nil, &failure{Code: argument.CodeInvalid, Field: field + ".value", Message: field + ".value must be a number of at most 64 bits."}
+			return nil, &failure{
+				Code: argument.CodeInvalid, Field: field + ".value",
+				Message: field + ".value must be a number of at most 64 bits.",
+			}
 		}
 		data[p.Key] = asType(tools[at].Data[known].Type, value)
 	}

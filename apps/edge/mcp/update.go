@@ -28,13 +28,15 @@ type updatedAnswer struct {
 
 func (a postTools) updatePost() *tool {
 	return &tool{
-		name: "service_update_post_settings", olderName: "postSettingsTool", title: "Change a post", writes: true, idempotent: true,
+		name: "service_update_post_settings", olderName: "postSettingsTool", title: "Change a post", writes: true,
+		idempotent: true,
 		description: "Change the settings, the date or the texts of a post that has not been published. What you omit stays " +
 			"unchanged. postsAndComments replaces all parts. An approved post becomes a draft again when its texts or settings " +
 			"change; the result then has state DRAFT.",
 		input: arguments(properties{
-			"id": postID(), "settings": pairs("Settings to change.", settingName, "New value. null removes the setting."),
-			"date": date("New date, with an offset. Must be in the future."), "postsAndComments": parts(),
+			"id":       postID(),
+			"settings": pairs("Settings to change.", settingName, "New value. null removes the setting."),
+			"date":     date("New date, with an offset. Must be in the future."), "postsAndComments": parts(),
 		}, "id"),
 		output: answers(object("The post.", withMoment(properties{
 			"postId":   str("Post id."),
@@ -52,7 +54,8 @@ func (a postTools) updatePost() *tool {
 func (a postTools) runUpdatePost(ctx context.Context, c *call, in updateInput) (answer, error) {
 	if in.Settings == nil && in.Date == nil && in.Parts == nil {
 		return answer{}, &failure{
-			Code: argument.CodeMissing, Field: "settings", Message: "Send at least one change: settings, date or postsAndComments.",
+			Code: argument.CodeMissing, Field: "settings",
+			Message: "Send at least one change: settings, date or postsAndComments.",
 		}
 	}
 	if in.Date != nil {
@@ -75,7 +78,8 @@ func (a postTools) runUpdatePost(ctx context.Context, c *call, in updateInput) (
 	}
 	effect := record.NewApprovalEffect(changed.Approval)
 	return answer{Output: updatedAnswer{
-		PostID: changed.Post.String(), moment: momentIn(changed.PublishDate, zone), State: effect.State, Approval: effect.Approval,
+		PostID: changed.Post.String(), moment: momentIn(changed.PublishDate, zone), State: effect.State,
+		Approval: effect.Approval,
 	}}, nil
 }
 
@@ -108,7 +112,8 @@ func (a postTools) edit(
 		}
 	}
 	cmd := publishing.CreatePosts{
-		Type: publishing.CreateUpdate, Date: d.Root.PublishDate, Method: d.Root.CreationMethod, Entries: []publishing.CreateEntry{entry},
+		Type: publishing.CreateUpdate, Date: d.Root.PublishDate, Method: d.Root.CreationMethod,
+		Entries: []publishing.CreateEntry{entry},
 	}
 	if in.Date != nil {
 		cmd.Date = *in.Date

@@ -24,7 +24,8 @@ type OAuthAppRecord struct {
 
 func newOAuthAppRecord(app oidc.App) OAuthAppRecord {
 	out := OAuthAppRecord{
-		ID: app.ID.String(), ClientID: app.ClientID, Name: app.Name, Description: app.Description, LongLived: app.LongLived,
+		ID: app.ID.String(), ClientID: app.ClientID, Name: app.Name, Description: app.Description,
+		LongLived: app.LongLived,
 		CreatedAt: record.FormatTime(app.CreatedAt),
 	}
 	if len(app.RedirectURIs) > 0 {
@@ -48,7 +49,8 @@ type OAuthAppRequest struct {
 func (r OAuthAppRequest) app(p tenancy.Principal) oidc.App {
 	return oidc.App{
 		Client: oidc.Client{
-			Kind: oidc.ClientStatic, Name: r.Name, RedirectURIs: []string{r.RedirectURL}, Auth: oidc.AuthPost, Org: p.Org,
+			Kind: oidc.ClientStatic, Name: r.Name, RedirectURIs: []string{r.RedirectURL}, Auth: oidc.AuthPost,
+			Org:    p.Org,
 			Scopes: oidc.AllScopes(), LongLived: r.LongLived,
 		},
 		Description: r.Description, Picture: r.PictureID,

@@ -62,7 +62,8 @@ type GrantLimits struct {
 
 func newGrantRecord(g oidc.Grant) GrantRecord {
 	out := GrantRecord{
-		ID: g.ID.String(), Organization: GrantOrganization{ID: g.Org.String(), Name: g.OrgName}, Scopes: g.Scopes.Names(),
+		ID: g.ID.String(), Organization: GrantOrganization{ID: g.Org.String(), Name: g.OrgName},
+		Scopes: g.Scopes.Names(),
 		App: GrantedApp{
 			ClientID: g.Client.ClientID, Name: displayName(g.Client), URI: g.Client.URI, Kind: string(g.Client.Kind),
 			Verified: verifiedHost(g.Client),

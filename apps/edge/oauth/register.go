@@ -59,7 +59,8 @@ func (a *clients) register(c *fiber.Ctx) error {
 	}
 	made, err := a.deps.Clients.Register(contextOf(c), oidc.Metadata{
 		Name: in.Name, URI: in.URI, LogoURI: in.LogoURI, RedirectURIs: in.RedirectURIs, Auth: in.Auth,
-		GrantTypes: in.GrantTypes, ResponseTypes: in.ResponseTypes, Scope: in.Scope, ApplicationType: in.ApplicationType,
+		GrantTypes: in.GrantTypes, ResponseTypes: in.ResponseTypes, Scope: in.Scope,
+		ApplicationType: in.ApplicationType,
 	}, request.From(c.Context()).From)
 	if err != nil {
 		return err

@@ -58,7 +58,8 @@ func (a *clients) userInfo(c *fiber.Ctx) error {
 	}
 	noStore(c)
 	return c.JSON(UserInfoResponse{
-		Subject: who.Person.String(), Email: who.Email, EmailVerified: who.Verified, Name: who.Name, Organization: who.Org.String(),
+		Subject: who.Person.String(), Email: who.Email, EmailVerified: who.Verified, Name: who.Name,
+		Organization: who.Org.String(),
 	})
 }
 

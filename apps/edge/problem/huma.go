@@ -85,7 +85,8 @@ func rule(d *huma.ErrorDetail) string {
 	text := strings.ReplaceAll(d.Message, `"`, "")
 	for _, swap := range [][2]string{
 		{"invalid integer", "must be a whole number"}, {"expected integer", "must be a whole number"},
-		{"invalid float", "must be a number"}, {"invalid boolean", "must be true or false"}, {"expected boolean", "must be true or false"},
+		{"invalid float", "must be a number"}, {"invalid boolean", "must be true or false"},
+		{"expected boolean", "must be true or false"},
 		{"expected value to be one of", "must be one of"},
 		{"expected length >=", "must be a string with a length of at least"},
 		{"expected length <=", "must be a string with a length of at most"},

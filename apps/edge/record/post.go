@@ -225,7 +225,8 @@ func coreOf(t publishing.Thread, format string) Core {
 func (b Base) Item(t publishing.Thread, format string) Item {
 	shown := t.Effective()
 	return Item{
-		Core: coreOf(t, format), Posts: []Entry{b.entry(t, format)}, Error: shown.Error, ErrorCode: (*ErrorCode)(shown.ErrorCode),
+		Core: coreOf(t, format), Posts: []Entry{b.entry(t, format)}, Error: shown.Error,
+		ErrorCode: (*ErrorCode)(shown.ErrorCode),
 		Integration: shortChannel{
 			ID: t.Channel.ID.String(), ProviderIdentifier: t.Channel.Connector,
 			Name: t.Channel.Name, Picture: t.Channel.Picture,
@@ -239,13 +240,16 @@ func (b Base) Detail(d publishing.PostDetail, format string) Detail {
 	channel := ChannelRecord(d.Channel)
 	out := Detail{
 		Core: coreOf(d.Thread, format), Integration: channel, Channels: []Channel{channel},
-		Media: []Image{}, Timeline: []Happening{}, Approval: approval{Status: string(cmp.Or(d.Approval, publishing.ApprovalNone))},
+		Media: []Image{}, Timeline: []Happening{},
+		Approval: approval{Status: string(cmp.Or(d.Approval, publishing.ApprovalNone))},
 	}
 	r, shown := d.Root, d.Effective()
 	out.Posts = []FullEntry{{
-		Entry: b.entry(d.Thread, format), State: StateName(shown.State), ReleaseID: r.ReleaseID, ReleaseURL: r.ReleaseURL,
-		Error: shown.Error, ErrorCode: (*ErrorCode)(shown.ErrorCode), OutcomeUnknown: r.OutcomeUnknown || shown.OutcomeUnknown,
-		CreatedAt: FormatTime(r.CreatedAt), UpdatedAt: FormatTime(r.UpdatedAt),
+		Entry: b.entry(d.Thread, format), State: StateName(shown.State), ReleaseID: r.ReleaseID,
+		ReleaseURL: r.ReleaseURL,
+		Error:      shown.Error, ErrorCode: (*ErrorCode)(shown.ErrorCode),
+		OutcomeUnknown: r.OutcomeUnknown || shown.OutcomeUnknown,
+		CreatedAt:      FormatTime(r.CreatedAt), UpdatedAt: FormatTime(r.UpdatedAt),
 	}}
 	for _, part := range r.Parts {
 		for _, at := range part.Media {

@@ -56,7 +56,8 @@ func (p *Platform) routes() http.Handler {
 		"/api/media":           {"POST": {body: mediaBody, scope: "publish", act: p.createMedia}},
 		"/api/media/{id}":      {"GET": {act: p.readMedia}},
 		"/api/posts": {
-			"POST": {body: jsonBody, scope: "publish", act: posts{p}.createPost}, "GET": {scope: "publish", act: posts{p}.listPosts},
+			"POST": {body: jsonBody, scope: "publish", act: posts{p}.createPost},
+			"GET":  {scope: "publish", act: posts{p}.listPosts},
 		},
 		"/api/posts/{id}":          {"DELETE": {scope: "publish", act: posts{p}.deletePost}},
 		"/api/posts/{id}/insights": {"GET": {scope: "insights", act: p.postInsights}},

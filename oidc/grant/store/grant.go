@@ -46,7 +46,8 @@ const grantSave = `-- oidc.GrantSave
 insert into oauth_grant as g (org_id, id, client, client_id, client_kind, client_name, person_id, scopes, channels,
   customers, must_ask, posts_per_day, ends_at, created_at, approved_at, write_declined)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9::text[]::uuid[], $10::text[]::uuid[], $11, $12, $13, $14, $14, $15)
-on conflict (org_id, client, person_id) do update set client_id = excluded.client_id, client_kind = excluded.client_kind,
+on conflict (org_id, client, person_id) do update set client_id = excluded.client_id,
+client_kind = excluded.client_kind,
   client_name = excluded.client_name, scopes = excluded.scopes, channels = excluded.channels,
   customers = excluded.customers, must_ask = excluded.must_ask, posts_per_day = excluded.posts_per_day,
   ends_at = excluded.ends_at, approved_at = excluded.approved_at, write_declined = excluded.write_declined

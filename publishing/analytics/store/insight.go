@@ -162,7 +162,8 @@ func orEmpty(m map[string]float64) map[string]float64 {
 }
 
 const snapshotFailed = `-- publishing.SnapshotFailed
-update insight set tried_at = $2::timestamptz, problem = $3, again_at = greatest(again_at, $4), failures = least(failures + 1, 100),
+update insight set tried_at = $2::timestamptz, problem = $3, again_at = greatest(again_at, $4),
+failures = least(failures + 1, 100),
   next_at = greatest($4, $2::timestamptz + (2 + least(failures, 2)) * interval '1 hour')
 where subject = $1`
 

@@ -151,7 +151,8 @@ func ApprovalOf(ctx context.Context, tx *db.Tx, post publishing.PostID) (publish
 
 const approvalInsert = `-- publishing.ApprovalInsert
 insert into approval (org_id, id, post_id, token_hash, sealed_token, auto_schedule, note, reviewer_email, requested_by,
-  requested_key, requested_behind, requested_at, expires_at, remind_at, reviewer_people, requested_agent, requested_grant,
+  requested_key, requested_behind, requested_at, expires_at, remind_at, reviewer_people, requested_agent,
+requested_grant,
   agent_name)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
 
@@ -172,7 +173,8 @@ func AddApproval(
 }
 
 const approvalEnd = `-- publishing.ApprovalEnd
-update approval set status = $3, reviewer_note = coalesce($4, reviewer_note), reviewer_name = coalesce($5, reviewer_name),
+update approval set status = $3, reviewer_note = coalesce($4, reviewer_note),
+reviewer_name = coalesce($5, reviewer_name),
   resolved_by = coalesce($6, resolved_by), resolved_at = coalesce($7, now()), remind_at = null
 where id = $1 and status = $2 and ($3 not in ('APPROVED', 'REJECTED') or expires_at > coalesce($7, now()))`
 

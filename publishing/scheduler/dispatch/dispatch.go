@@ -88,7 +88,8 @@ type ClaimResult struct {
 // maps are nil.
 func NewClaimResult() ClaimResult {
 	return ClaimResult{
-		Next: map[tenancy.OrgID]time.Time{}, More: map[tenancy.OrgID]publishing.ChannelID{}, AtLimit: map[tenancy.OrgID][]string{},
+		Next: map[tenancy.OrgID]time.Time{}, More: map[tenancy.OrgID]publishing.ChannelID{},
+		AtLimit: map[tenancy.OrgID][]string{},
 	}
 }
 

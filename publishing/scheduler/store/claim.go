@@ -68,8 +68,10 @@ type claimRow struct {
 // columns must match the column order of claim.sql, because db.Collect scans by position.
 func (r *claimRow) columns() []db.Column {
 	return []db.Column{
-		db.Col("org_id", &r.Org), db.Col("id", &r.Post), db.Col("channel_id", &r.Channel), db.Col("connector", &r.connector),
-		db.Col("place", &r.destination), db.Col("claim_token", &r.Token), db.Col("attempt", &r.attempt), db.Col("due", &r.Due),
+		db.Col("org_id", &r.Org), db.Col("id", &r.Post), db.Col("channel_id", &r.Channel),
+		db.Col("connector", &r.connector),
+		db.Col("place", &r.destination), db.Col("claim_token", &r.Token), db.Col("attempt", &r.attempt),
+		db.Col("due", &r.Due),
 		db.Col("next", &r.next), db.Col("at_limit", &r.atLimit),
 	}
 }

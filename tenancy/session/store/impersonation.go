@@ -42,7 +42,8 @@ insert into impersonation (session_id, org_id, person_id, started_at) values ($1
 // BeginImpersonation records that a session acts as a member. It returns false if this was already
 // recorded.
 func BeginImpersonation(
-	ctx context.Context, tx *db.GateTx, session tenancy.SessionID, org tenancy.OrgID, person tenancy.PersonID, now time.Time,
+	ctx context.Context, tx *db.GateTx, session tenancy.SessionID, org tenancy.OrgID, person tenancy.PersonID,
+	now time.Time,
 ) (bool, error) {
 	n, err := db.Exec(ctx, tx, impersonationBegin, session, org, person, now)
 	return n > 0, err

@@ -112,7 +112,8 @@ func (a *API) impersonable(ctx context.Context, in *impersonableInput) (*imperso
 		out.Body = append(out.Body, ImpersonableRecord{
 			ID: m.ID, Role: string(m.Role),
 			Organization: ImpersonableOrganization{
-				ID: m.Organization.ID.String(), Name: m.Organization.Name, Subscription: record.NewSubscription(current),
+				ID: m.Organization.ID.String(), Name: m.Organization.Name,
+				Subscription: record.NewSubscription(current),
 			},
 			User: ImpersonablePerson{ID: m.Person.ID.String(), Name: m.Person.Name, Email: m.Person.Email},
 		})

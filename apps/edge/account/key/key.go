@@ -81,7 +81,8 @@ func (a *API) keys(ctx context.Context, _ *struct{}) (*keysOutput, error) {
 	for _, k := range list {
 		record := KeyRecord{
 			ID: k.ID.String(), Name: k.Name, Prefix: record.Mask(k.Prefix), CreatedAt: record.FormatTime(k.CreatedAt),
-			LastUsedAt: record.OptionalTime(k.UsedAt), ExpiresAt: record.OptionalTime(k.ExpiresAt), Overlap: record.OptionalTime(k.OverlapUntil),
+			LastUsedAt: record.OptionalTime(k.UsedAt), ExpiresAt: record.OptionalTime(k.ExpiresAt),
+			Overlap: record.OptionalTime(k.OverlapUntil),
 		}
 		if !k.CreatedBy.IsZero() {
 			record.CreatedBy = &KeyCreator{ID: k.CreatedBy.String(), Email: k.CreatedByEmail}

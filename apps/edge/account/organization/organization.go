@@ -78,7 +78,8 @@ func newOrganizationRecord(o tenancy.OrganizationOf, s *billing.Subscription) Or
 		ID: o.ID.String(), Name: o.Name, Description: o.Description, Shortlink: shortlinkAsk,
 		CreatedAt:    record.FormatTime(o.CreatedAt),
 		Users:        []MembershipRecord{{Role: string(o.Role), Disabled: o.Disabled}},
-		Subscription: record.NewSubscription(s), Suspended: o.SuspendedAt != nil, DeletedAt: record.OptionalTime(o.DeletedAt),
+		Subscription: record.NewSubscription(s), Suspended: o.SuspendedAt != nil,
+		DeletedAt: record.OptionalTime(o.DeletedAt),
 	}
 }
 

@@ -95,7 +95,8 @@ func (a *API) invitations(ctx context.Context, _ *struct{}) (*invitationsOutput,
 	out := &invitationsOutput{Body: make([]InvitationRecord, 0, len(list))}
 	for _, i := range list {
 		out.Body = append(out.Body, InvitationRecord{
-			ID: i.ID.String(), Email: record.OptionalText(i.Email), Role: string(i.Role), InvitedBy: record.OptionalText(i.InvitedBy),
+			ID: i.ID.String(), Email: record.OptionalText(i.Email), Role: string(i.Role),
+			InvitedBy: record.OptionalText(i.InvitedBy),
 			CreatedAt: record.FormatTime(i.CreatedAt), ExpiresAt: record.FormatTime(i.ExpiresAt),
 		})
 	}

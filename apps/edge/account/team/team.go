@@ -246,6 +246,7 @@ func (a *API) setRole(ctx context.Context, in *roleInput) (*roleOutput, error) {
 		return nil, err
 	}
 	return &roleOutput{Body: RoleResponse{
-		ID: in.ID, Role: in.Body.Role, CreatedByMember: newMadeByMember(request.Principal(ctx), made, in.Body.RevokeKeys),
+		ID: in.ID, Role: in.Body.Role,
+		CreatedByMember: newMadeByMember(request.Principal(ctx), made, in.Body.RevokeKeys),
 	}}, nil
 }

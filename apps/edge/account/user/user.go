@@ -131,8 +131,9 @@ func (a *API) self(ctx context.Context, _ *struct{}) (*selfOutput, error) {
 		ProviderName: provider, Timezone: org.Timezone, Activated: true, Verified: person.Verified,
 		CreatedAt:  record.FormatTime(person.CreatedAt),
 		LastOnline: record.FormatTime(a.deps.Clock.Now()), EmailSwitches: record.NewEmailSwitches(mails),
-		TotalChannels: record.TotalChannels(plan), Tier: string(plan.Tier), Role: string(p.Role), Access: accessName(p.Access),
-		Admin: p.Instance, Impersonate: !p.Impersonator.IsZero(), PublicAPI: key,
+		TotalChannels: record.TotalChannels(plan), Tier: string(plan.Tier), Role: string(p.Role),
+		Access: accessName(p.Access),
+		Admin:  p.Instance, Impersonate: !p.Impersonator.IsZero(), PublicAPI: key,
 	}
 	if !p.Org.IsZero() {
 		out.OrgID = p.Org.String()

@@ -136,7 +136,8 @@ func (a *API) report(ctx context.Context, customer string, asked route.OptionalI
 		return nil, err
 	}
 	out := Report{
-		Days: days, From: record.FormatTime(r.From), To: record.FormatTime(r.To), Posts: postCounts(r.Posts), Channels: ChannelCounts(r.Channels),
+		Days: days, From: record.FormatTime(r.From), To: record.FormatTime(r.To), Posts: postCounts(r.Posts),
+		Channels:   ChannelCounts(r.Channels),
 		ByPlatform: []PlatformReport{}, ByDay: []DayReport{}, RecentErrors: []RecentError{},
 	}
 	if r.Customer != nil {
@@ -150,7 +151,8 @@ func (a *API) report(ctx context.Context, customer string, asked route.OptionalI
 	}
 	for _, d := range r.Days {
 		out.ByDay = append(out.ByDay, DayReport{
-			Date: d.Start.Format(time.DateOnly), Scheduled: d.Posts.Scheduled, Published: d.Posts.Published, Failed: d.Posts.Failed,
+			Date: d.Start.Format(time.DateOnly), Scheduled: d.Posts.Scheduled, Published: d.Posts.Published,
+			Failed: d.Posts.Failed,
 		})
 	}
 	for _, e := range r.Errors {

@@ -103,7 +103,8 @@ func (Requester) Schema(huma.Registry) *huma.Schema {
 			"email": {Type: huma.TypeString, Nullable: true, Description: "Email address of the person; null for " +
 				"former members."},
 			"operator": {
-				Type: huma.TypeBoolean, Description: "true if an instance administrator impersonated the person; absent otherwise.",
+				Type:        huma.TypeBoolean,
+				Description: "true if an instance administrator impersonated the person; absent otherwise.",
 			},
 			"agent": {
 				Type: huma.TypeObject, Required: []string{"id", "name"},
@@ -119,9 +120,11 @@ func (Requester) Schema(huma.Registry) *huma.Schema {
 
 func approvalRecord(a publishing.Approval) ApprovalRecord {
 	out := ApprovalRecord{
-		ID: a.ID.String(), PostID: a.Post.String(), Status: string(a.Shown()), Note: a.Note, ReviewerNote: a.ReviewerNote,
-		ReviewerName: a.ReviewerName, Guest: a.ByGuest(), RequestedAt: record.FormatTime(a.RequestedAt), ResolvedAt: record.OptionalTime(a.ResolvedAt),
-		ExpiresAt: record.FormatTime(a.ExpiresAt), AutoSchedule: a.AutoSchedule,
+		ID: a.ID.String(), PostID: a.Post.String(), Status: string(a.Shown()), Note: a.Note,
+		ReviewerNote: a.ReviewerNote,
+		ReviewerName: a.ReviewerName, Guest: a.ByGuest(), RequestedAt: record.FormatTime(a.RequestedAt),
+		ResolvedAt: record.OptionalTime(a.ResolvedAt),
+		ExpiresAt:  record.FormatTime(a.ExpiresAt), AutoSchedule: a.AutoSchedule,
 	}
 	if !a.Person.IsZero() {
 		out.RequestedBy = &Requester{ID: a.Person.String(), Email: a.PersonEmail, Operator: !a.Impersonator.IsZero()}

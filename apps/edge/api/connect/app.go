@@ -55,7 +55,8 @@ func credentialsOf(app publishing.PlatformApp) ProviderCredentials {
 	out := ProviderCredentials{
 		Provider: app.Family, Name: app.Name, Platforms: app.Platforms, Configured: set,
 		Fields: []CredentialField{
-			{Key: "clientId", Label: "Client id", Set: set}, {Key: "clientSecret", Label: "Client secret", Secret: true, Set: set},
+			{Key: "clientId", Label: "Client id", Set: set},
+			{Key: "clientSecret", Label: "Client secret", Secret: true, Set: set},
 		},
 	}
 	if set {

@@ -297,7 +297,8 @@ func (a *API) sendRefusal(c *fiber.Ctx, err error, view *callbackView) error {
 	}
 	status, message := page.Problem(c, err)
 	shown := callbackView{
-		Title: cmp.Or(view.Title, "The account was not connected"), Text: message, Buttons: view.Buttons, Back: view.Back,
+		Title: cmp.Or(view.Title, "The account was not connected"), Text: message, Buttons: view.Buttons,
+		Back: view.Back,
 	}
 	return a.page.Send(c, status, shown)
 }

@@ -59,7 +59,8 @@ func catalogueOf(all []connector.Descriptor) Catalogue {
 				f.DefaultValue = ""
 			}
 			p.CustomFields = append(p.CustomFields, PlatformField{
-				Key: f.Key, Label: f.Label, DefaultValue: f.DefaultValue, Validation: f.Validation, Type: f.Type, Hint: f.Hint,
+				Key: f.Key, Label: f.Label, DefaultValue: f.DefaultValue, Validation: f.Validation, Type: f.Type,
+				Hint: f.Hint,
 			})
 		}
 		out.Social = append(out.Social, p)

@@ -195,7 +195,8 @@ func (a *API) finish(ctx context.Context, in *finishInput) (*finishOutput, error
 	}
 	return &finishOutput{Body: ConnectedChannel{
 		Channel: record.ChannelRecord(res.Channel), InternalID: res.Channel.AccountID, Type: "social",
-		Timezone: res.Channel.Timezone, Onboarding: res.Onboarding, Pages: pagesOf(res.Candidates), ReturnURL: res.ReturnURL,
+		Timezone: res.Channel.Timezone, Onboarding: res.Onboarding, Pages: pagesOf(res.Candidates),
+		ReturnURL:      res.ReturnURL,
 		InBetweenSteps: len(res.Candidates) > 0,
 	}}, nil
 }

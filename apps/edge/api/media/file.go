@@ -69,7 +69,8 @@ func (a *API) sendFile(c *fiber.Ctx, key, file string, sent func()) error {
 func (a *API) Original() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
 	d := huma.Operation{
-		Summary: "Get a file as it was uploaded, or a range of it", Tags: []string{"Files"}, Errors: []int{404, 416, 500},
+		Summary: "Get a file as it was uploaded, or a range of it", Tags: []string{"Files"},
+		Errors: []int{404, 416, 500},
 		Description: "The file includes its metadata, such as where a photo was taken. Files that are published or " +
 			"served without a key have no metadata.",
 		Parameters: []*huma.Param{

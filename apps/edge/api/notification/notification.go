@@ -58,8 +58,9 @@ type NotificationRecord struct {
 
 func notificationRecord(n publishing.ListedNotification) NotificationRecord {
 	out := NotificationRecord{
-		ID: n.ID.String(), Content: n.Content, CreatedAt: record.FormatTime(n.CreatedAt), UpdatedAt: record.FormatTime(n.LastAt),
-		Kind: string(n.Kind), Count: n.Posts, Closed: n.IsClosed, ErrorCode: (*record.ErrorCode)(n.Code),
+		ID: n.ID.String(), Content: n.Content, CreatedAt: record.FormatTime(n.CreatedAt),
+		UpdatedAt: record.FormatTime(n.LastAt),
+		Kind:      string(n.Kind), Count: n.Posts, Closed: n.IsClosed, ErrorCode: (*record.ErrorCode)(n.Code),
 	}
 	if !n.Channel.IsZero() {
 		channel := n.Channel.String()

@@ -62,7 +62,8 @@ func created(res publishing.CreateResult) *createOutput {
 	out := &createOutput{Body: make([]Created, 0, len(res.Created))}
 	for _, c := range res.Created {
 		out.Body = append(out.Body, Created{
-			PostID: c.Post.String(), Integration: c.Channel.String(), ApprovalEffect: record.NewApprovalEffect(c.Approval),
+			PostID: c.Post.String(), Integration: c.Channel.String(),
+			ApprovalEffect: record.NewApprovalEffect(c.Approval),
 		})
 	}
 	if res.Replayed {

@@ -73,8 +73,9 @@ func (a *API) listDeliveries(ctx context.Context, in *deliveriesInput) (*deliver
 func deliveryRecord(d publishing.Delivery, manages bool) DeliveryRecord {
 	out := DeliveryRecord{
 		ID: d.ID.String(), Event: string(d.Event), State: string(d.State), Attempts: d.Attempts, Error: d.Error,
-		NextAttemptAt: record.OptionalTime(d.NextAt), CreatedAt: record.FormatTime(d.CreatedAt), EndedAt: record.OptionalTime(d.EndedAt),
-		Log: make([]DeliveryAttempt, 0, len(d.Log)), Body: d.Body,
+		NextAttemptAt: record.OptionalTime(d.NextAt), CreatedAt: record.FormatTime(d.CreatedAt),
+		EndedAt: record.OptionalTime(d.EndedAt),
+		Log:     make([]DeliveryAttempt, 0, len(d.Log)), Body: d.Body,
 	}
 	if !d.Post.IsZero() {
 		post := d.Post.String()

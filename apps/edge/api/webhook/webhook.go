@@ -136,7 +136,8 @@ func webhookRecord(w publishing.WebhookRecord, manages bool) WebhookRecord {
 		ID: w.ID.String(), Name: w.Name, URL: w.URL, Events: []string{}, Integrations: []WebhookChannel{},
 		SecretSet: true, PreviousSecrets: previousSecrets(w.Webhook), Disabled: w.DisabledAt != nil,
 		DisabledReason: (*string)(w.DisabledFor), DisabledAt: record.OptionalTime(w.DisabledAt),
-		FailingSince: record.OptionalTime(w.FailingSince), CreatedAt: record.FormatTime(w.CreatedAt), UpdatedAt: record.FormatTime(w.UpdatedAt),
+		FailingSince: record.OptionalTime(w.FailingSince), CreatedAt: record.FormatTime(w.CreatedAt),
+		UpdatedAt: record.FormatTime(w.UpdatedAt),
 	}
 	if !manages {
 		out.URL = w.Origin()

@@ -299,7 +299,8 @@ func lenient(s *Schema, value any) any {
 		if n, is := value.(json.Number); is {
 			return n.String()
 		}
-	case s.Type == TypeObject && isText, s.Type == TypeArray && isText && (words[:min(1, len(words))] == "[" || s.Items.Type == TypeObject):
+	case s.Type == TypeObject && isText,
+		s.Type == TypeArray && isText && (strings.HasPrefix(words, "[") || s.Items.Type == TypeObject):
 		value = decodeText(words, value)
 	}
 	if s.Type != TypeArray {
