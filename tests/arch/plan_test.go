@@ -142,7 +142,7 @@ var vendors = []restriction{
 	{path: "github.com/clipperhouse/uax29/v2/graphemes", from: []string{"publishing/connector", "publishing/file", "apps/sim/sandbox"}},
 	{path: "github.com/btcsuite/btcd/", from: []string{"publishing/connector/nostr"}},
 	{path: "github.com/yuin/goldmark", from: []string{"apps/edge/docs"}},
-	{path: "github.com/tidwall/gjson", from: []string{"apps/edge/api/post", "apps/edge/api/webhook"}},
+	{path: "github.com/tidwall/gjson", from: []string{"apps/edge/mcp", "apps/edge/api/post", "apps/edge/api/webhook"}},
 	{path: "github.com/ory/dockertest/", from: []string{"tests/dbtest"}},
 	{path: "github.com/google/uuid", from: []string{"platform", "apps/edge", "publishing", "tenancy/*/store", "oidc/*/store", "actors/cluster"}},
 	{path: "golang.org/x/image/draw", from: []string{"publishing/file/picture"}},
