@@ -7,12 +7,13 @@ package canary
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"testing"
 
 	"golang.org/x/net/dns/dnsmessage"
@@ -21,8 +22,10 @@ import (
 // Canary is a set of listeners on all addresses of this machine.
 type Canary struct {
 	// Port is a port of the listeners other than 80 and 443.
-	Port  int
-	count atomic.Int64
+	Port int
+
+	mu   sync.Mutex
+	seen []string // the addresses of each connection
 }
 
 // New returns listeners that run until the test ends: on one free port, and on the ports 80 and 443
@@ -52,21 +55,30 @@ func (c *Canary) accept(ln net.Listener) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		c.count.Add(1)
-		if err == nil {
-			_ = conn.Close()
+		if err != nil {
+			continue // the client has gone away before
 		}
+		c.mu.Lock()
+		c.seen = append(c.seen, fmt.Sprintf("%s from %s", conn.LocalAddr(), conn.RemoteAddr()))
+		c.mu.Unlock()
+		_ = conn.Close()
 	}
 }
 
 // Connections returns how many connections the listeners have accepted.
-func (c *Canary) Connections() int64 { return c.count.Load() }
+func (c *Canary) Connections() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.seen)
+}
 
 // Silent fails the test if a connection has reached a listener.
 func (c *Canary) Silent(t testing.TB) {
 	t.Helper()
-	if n := c.Connections(); n != 0 {
-		t.Errorf("%d connections have reached the canary, want none", n)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.seen) != 0 {
+		t.Errorf("connections have reached the canary, want none: %q", c.seen)
 	}
 }
 
