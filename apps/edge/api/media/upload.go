@@ -1,6 +1,7 @@
 package media
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"crier/apps/edge/route"
 	"crier/platform/fault"
 	"crier/publishing"
+	"crier/tenancy"
 )
 
 const opUpload = "media.upload"
@@ -37,18 +39,24 @@ func (a *API) Upload() route.Endpoint {
 	return route.Raw(d, a.receive, route.Answer[record.Medium](http.StatusCreated, "The stored file."))
 }
 
-// receive streams the form field "file" to Media.Upload. It does not buffer the file in memory or
-// on disk.
-func (a *API) receive(c *fiber.Ctx) error {
+// receive streams the form field "file" to Media.Upload.
+func (a *API) receive(c *fiber.Ctx) error { return a.storeSent(c, fileOfForm, a.deps.Media.Upload) }
+
+// storeSent passes the file that find finds in the body to store, and responds with the stored
+// file. It does not buffer the file in memory or on disk.
+func (a *API) storeSent(
+	c *fiber.Ctx, find func(c *fiber.Ctx) (name string, file *formFile, err error),
+	store func(ctx context.Context, p tenancy.Principal, name string, r io.Reader) (publishing.Medium, error),
+) error {
 	info := request.From(c.Context())
 	if err := info.Body.Limit(a.deps.UploadLimit); err != nil {
 		return err
 	}
-	name, file, err := fileOfForm(c)
+	name, file, err := find(c)
 	if err != nil {
 		return err
 	}
-	medium, err := a.deps.Media.Upload(c.UserContext(), info.Principal, name, file)
+	medium, err := store(c.UserContext(), info.Principal, name, file)
 	return a.sendStored(c, file, medium, err)
 }
 

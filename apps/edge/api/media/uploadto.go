@@ -1,6 +1,8 @@
 package media
 
 import (
+	"context"
+	"io"
 	"mime"
 	"net/http"
 
@@ -10,6 +12,8 @@ import (
 	"crier/apps/edge/record"
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
+	"crier/publishing"
+	"crier/tenancy"
 )
 
 // TokenParam is the path parameter with the token of an upload address.
@@ -44,18 +48,14 @@ func (a *API) uploadTo(summary string) route.Endpoint {
 	return route.Raw(d, a.receiveTo, route.Answer[record.Medium](http.StatusCreated, "The stored file."))
 }
 
-// receiveTo streams the file to Media.UploadTo, just as receive streams it to Media.Upload.
+// receiveTo streams the file to Media.UploadTo.
 func (a *API) receiveTo(c *fiber.Ctx) error {
-	info := request.From(c.Context())
-	if err := info.Body.Limit(a.deps.UploadLimit); err != nil {
-		return err
-	}
-	name, file, err := sentFile(c)
-	if err != nil {
-		return err
-	}
-	medium, err := a.deps.Media.UploadTo(c.UserContext(), info.Principal, c.Params(TokenParam), name, file)
-	return a.sendStored(c, file, medium, err)
+	token := c.Params(TokenParam)
+	return a.storeSent(c, sentFile, func(
+		ctx context.Context, p tenancy.Principal, name string, r io.Reader,
+	) (publishing.Medium, error) {
+		return a.deps.Media.UploadTo(ctx, p, token, name, r)
+	})
 }
 
 // sentFile returns the file of a form or, for any other type of body, the whole body without a
